@@ -1,0 +1,159 @@
+"""What a model is made of, as far as memory, legality and time depend on it.
+
+A `ModelArchitecture` is read from a Hugging Face `config.json` (`catalog.hf_config`) or from a catalog entry.
+Layers may differ from each other (dense before MoE, sliding beside full attention, Mamba beside attention), so
+the distinct kinds are listed once in `layer_kinds` and `layer_sequence` says which kind each layer is, in order.
+All sizes are counts of elements, never bytes: bytes depend on the precision.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class AttentionKind(StrEnum):
+    """How a layer's attention holds its context."""
+
+    FULL = "full"  # every earlier token: MHA, GQA, MQA by the number of kv heads
+    SLIDING = "sliding"  # the last `window` tokens
+    CHUNKED = "chunked"  # the tokens of the current chunk of `window` tokens
+    MLA = "mla"  # one latent of kv_lora_rank + rope_head_dim a token, shared by all heads
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Softmax attention of one layer.
+
+    For MLA `head_dim` is nope_head_dim + rope_head_dim, `kv_heads` equals 1 latent for capacity purposes
+    and the ranks are set. `index_*` describe a sparse-attention indexer (DeepSeek V3.2, GLM-5), whose key cache is
+    `index_head_dim` elements a token, not divided by tensor parallelism.
+    """
+
+    kind: AttentionKind
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_head_dim: int
+    window: int | None = None
+    q_lora_rank: int | None = None
+    kv_lora_rank: int | None = None
+    nope_head_dim: int | None = None
+    rope_head_dim: int | None = None
+    index_heads: int | None = None
+    index_head_dim: int | None = None
+    index_topk: int | None = None
+    bias: bool = False
+    output_gate: bool = False  # q projection is twice as wide (Qwen3.5)
+
+
+@dataclass(frozen=True, slots=True)
+class RecurrentState:
+    """A mixer with a constant state per sequence: Mamba-2 / SSM or gated linear attention.
+
+    `state_elements` is heads x head_dim x state size of one layer; `conv_elements` the short convolution's cache.
+    Both are divided by tensor parallelism along `heads`; `groups` (B and C groups, or key heads) must divide or be replicated.
+    """
+
+    kind: str  # "mamba2" | "gated_delta" | "lightning" | ...
+    heads: int
+    head_dim: int
+    state_size: int
+    groups: int
+    conv_kernel: int
+    state_elements: int
+    conv_elements: int
+    parameters: int  # weights of the mixer (projections, convolution, norms) in this layer
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForward:
+    """Dense MLP or mixture of experts of one layer.
+
+    Dense: `width` > 0 and experts = 0. MoE: `experts` routed experts of `expert_width`, `experts_per_token` active,
+    plus shared experts of total width `shared_width` (0 = none). `gated` = three matrices (gate, up, down), else two.
+    `latent_size`: experts work in a down-projected space of that size (Nemotron-3), else None.
+    A layer may have both (Gemma-4 runs a dense MLP beside the experts): then width and experts are both > 0.
+    """
+
+    width: int = 0
+    gated: bool = True
+    experts: int = 0
+    experts_per_token: int = 0
+    expert_width: int = 0
+    shared_width: int = 0
+    latent_size: int | None = None
+    bias: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LayerKind:
+    """One kind of layer: a token mixer (attention or recurrent, or none) and a feed-forward part (or none)."""
+
+    attention: Attention | None = None
+    recurrent: RecurrentState | None = None
+    feed_forward: FeedForward | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """How the checkpoint's linear weights are stored.
+
+    `weights` is a dtype name of `catalog.dtypes`. `block` is the scale block (rows, columns) of block-FP8, `group` the group
+    size along the input dimension of AWQ / GPTQ / MXFP4 / NVFP4; None = per tensor or per channel. `scale_bytes` is the size of
+    one scale. `kept_high` names tensor families kept in the model's own dtype (`embedding`, `head`, `router`, `attention`, ...).
+    """
+
+    method: str  # "fp8", "awq", "gptq", "compressed-tensors", "modelopt", "mxfp4", "nvfp4", ...
+    weights: str
+    block: tuple[int, int] | None = None
+    group: int | None = None
+    scale_bytes: float = 0.0
+    kept_high: tuple[str, ...] = ("embedding", "head", "router", "norm")
+    kv_cache: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VisionTower:
+    """An image encoder beside the language model; replicated on every rank unless the engine shards it."""
+
+    heads: int | None
+    parameters: int | None  # None = the config does not say: told as a warning, never guessed silently
+
+
+@dataclass(frozen=True)
+class ModelArchitecture:
+    """A language model as the planner sees it.
+
+    `dtype` is the checkpoint's own (un-quantized) dtype. `max_position` bounds the context. `source` says where the facts come from.
+    """
+
+    name: str
+    family: str  # the Hugging Face model_type
+    hidden_size: int
+    vocab_size: int
+    layer_kinds: tuple[LayerKind, ...]
+    layer_sequence: tuple[int, ...]
+    tied_embeddings: bool
+    max_position: int
+    dtype: str
+    source: str
+    quantization: Quantization | None = None
+    vision: VisionTower | None = None
+    nextn_layers: int = 0  # multi-token-prediction layers shipped with the checkpoint, loaded only with speculative decoding
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def layers(self) -> int:
+        """Number of transformer layers L."""
+        return len(self.layer_sequence)
+
+    def layer(self, index: int) -> LayerKind:
+        """Kind of the layer at `index`, counted from 0."""
+        return self.layer_kinds[self.layer_sequence[index]]
+
+    def kind_counts(self) -> tuple[tuple[LayerKind, int], ...]:
+        """Distinct layer kinds with how many layers are of each, in order of first appearance in `layer_kinds`."""
+        counts = Counter(self.layer_sequence)
+        return tuple((kind, counts[index]) for index, kind in enumerate(self.layer_kinds) if counts[index])

@@ -1,0 +1,71 @@
+"""What the physics is asked: one model in one precision on one kind of GPU, and many shapes at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.catalog.architecture import ModelArchitecture, Quantization
+from planner.catalog.gpus import Gpu
+from planner.topology.paths import LinkPath
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Resolved number formats of a deployment.
+
+    `weights` is the dtype of the quantized linear weights (or of all when `quantization` is None), `kv_cache` and `activations`
+    dtype names of `catalog.dtypes`. `quantization` is the checkpoint's own scheme or the assumed one for `weights`.
+    """
+
+    weights: str
+    kv_cache: str
+    activations: str
+    quantization: Quantization | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the times and the memory depend on besides the shape.
+
+    `prompt_tokens` S, `output_tokens` out: lengths of a request [tokens]. `max_batched_tokens` bounds one prefill chunk,
+    `max_model_len` the context an engine reserves for; both resolved (never None here). `prefix_cache_hit_rate` is the share of prompt tokens not
+    prefilled. `gpu_memory_utilization` x driver memory is the budget. `request_rate` [1/s] is offered to one replica, 0 for a closed loop.
+    """
+
+    architecture: ModelArchitecture
+    precision: Precision
+    engine: str
+    gpu: Gpu
+    paths: tuple[LinkPath, ...]  # by level, smallest level first; ShapeArrays index into it
+    prompt_tokens: float
+    output_tokens: float
+    max_batched_tokens: int
+    max_model_len: int
+    gpu_memory_utilization: float
+    prefix_cache_hit_rate: float = 0.0
+    profile: str = "calibrated"
+
+
+@dataclass(frozen=True)
+class ShapeArrays:
+    """Shapes as columns of equal length n.
+
+    `tp_level`, `stage_level`, `replica_level` index `Setting.paths`: the level that joins one TP group, one pipeline stage (the EP / DP group), and the
+    whole replica. `stage_scopes` counts the scale-up scopes a stage spans (1 = inside one). `batch` is sequences per replica, all dp ranks together.
+    """
+
+    tensor_parallel: IntArray
+    pipeline_parallel: IntArray
+    expert_parallel: IntArray
+    data_parallel: IntArray
+    batch: IntArray
+    tp_level: IntArray
+    stage_level: IntArray
+    stage_scopes: IntArray
+    replica_level: IntArray

@@ -1,0 +1,207 @@
+"""The plan as a document: what `solve --json` prints, `plan.json` holds, and the auditor reads.
+
+Keys may be added, never renamed. The order is stable and there are no wall times, so the same problem gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+FORMAT_VERSION = 1
+
+
+class Frozen(BaseModel):
+    """Immutable document part; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ShapeDocument(Frozen):
+    """Degrees and operating point of one replica."""
+
+    gpu: str
+    tp: int
+    pp: int
+    ep: int
+    dp: int
+    batch: int
+    locality: str
+    partition: tuple[int, ...] = ()
+    weights_dtype: str = ""
+    kv_dtype: str = ""
+
+
+class RankDocument(Frozen):
+    """One rank on one GPU."""
+
+    rank: int
+    stage: int
+    tp_rank: int
+    dp_rank: int
+    ep_rank: int
+    node: str
+    gpu: int
+    domain: str
+
+
+class MemoryDocument(Frozen):
+    """Memory of the fullest rank [GiB]."""
+
+    budget_gib: float
+    weights_gib: float
+    kv_gib: float
+    other_gib: float
+    other_low_gib: float
+    other_high_gib: float
+    free_gib: float
+    max_sequences: int
+    stage: int
+
+
+class TimesDocument(Frozen):
+    """Times [s] and derived shares of one replica at its batch."""
+
+    tpot_s: float
+    ttft_s: float
+    compute_s: float
+    tp_comm_s: float
+    pp_comm_s: float
+    ep_comm_s: float
+    fixed_s: float
+    prefill_compute_s: float
+    prefill_comm_s: float
+    queueing_s: float
+    overhead: float
+    efficiency: float
+    latency_efficiency: float
+    bubble: float
+
+
+class ReplicaDocument(Frozen):
+    """One replica: shape, ranks, memory, times."""
+
+    shape: ShapeDocument
+    ranks: tuple[RankDocument, ...]
+    memory: MemoryDocument
+    times: TimesDocument
+    capacity: float
+    price_per_hour: float | None
+    throughput_tokens_s: float
+    usd_per_million_output_tokens: float | None
+
+
+class EngineDocument(Frozen):
+    """Serving engine the plan is legal for."""
+
+    name: str
+    version: str | None = None
+
+
+class DeploymentDocument(Frozen):
+    """All replicas of one deployment."""
+
+    name: str
+    model: str
+    engine: EngineDocument
+    load: float
+    load_unit: str
+    capacity: float
+    price_per_hour: float | None
+    usd_per_million_output_tokens: float | None
+    replicas: tuple[ReplicaDocument, ...]
+
+
+class AlternativeDocument(Frozen):
+    """A shape that would also serve the deployment, with what makes it lose."""
+
+    deployment: str
+    shape: ShapeDocument
+    replicas: int
+    gpus: int
+    price_per_hour: float | None
+    tpot_s: float
+    ttft_s: float
+    reason: str
+
+
+class RejectedDocument(Frozen):
+    """A shape that is not possible, with the rule it breaks."""
+
+    deployment: str
+    shape: ShapeDocument
+    code: str
+    message: str
+    shortfall: float | None = None
+
+
+class BindingDocument(Frozen):
+    """A limit that holds the answer back: which, how full, and of what."""
+
+    deployment: str | None
+    name: str
+    message: str
+
+
+class CheckDocument(Frozen):
+    """One line of the ten-step checklist with its verdict."""
+
+    deployment: str
+    step: int
+    name: str
+    message: str
+    verdict: Literal["ok", "warn", "fail", "info"]
+
+
+class DiagnosticDocument(Frozen):
+    """A diagnostic as JSON."""
+
+    code: str
+    severity: str
+    message: str
+    hint: str = ""
+    place: str = ""
+
+
+class ObjectiveDocument(Frozen):
+    """Objective with its proved bound."""
+
+    name: str
+    value: float
+    bound: float
+    gap: float
+    unit: str
+
+
+class ProvenanceDocument(Frozen):
+    """What the plan was computed from."""
+
+    problem_sha256: str
+    planner: str
+    ortools: str
+    catalog_sha256: str
+    profile: str
+    seed: int
+
+
+class PlanDocument(Frozen):
+    """A whole answer."""
+
+    format_version: Literal[1] = FORMAT_VERSION
+    problem: str
+    status: Literal["optimal", "feasible", "infeasible", "unknown"]
+    stopped_by: str | None
+    objective: ObjectiveDocument | None
+    secondary: tuple[ObjectiveDocument, ...] = ()
+    cost_per_hour: float | None
+    currency: str = "USD"
+    gpus_used: int
+    gpus_total: int
+    deployments: tuple[DeploymentDocument, ...]
+    alternatives: tuple[AlternativeDocument, ...]
+    rejected: tuple[RejectedDocument, ...]
+    binding: tuple[BindingDocument, ...]
+    checks: tuple[CheckDocument, ...]
+    diagnostics: tuple[DiagnosticDocument, ...]
+    provenance: ProvenanceDocument
