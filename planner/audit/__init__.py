@@ -1,0 +1,1 @@
+"""THE AUDITOR: recomputes every plan by its own code; imports neither solve nor candidates."""

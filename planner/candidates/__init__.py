@@ -1,0 +1,1 @@
+"""THE MENU: legal shapes, evaluated at once, each rejection with its reason."""

@@ -1,0 +1,1 @@
+"""FACTS with sources: GPUs, links, models, engines' rules, prices. Unknown names are refused with the nearest match."""

@@ -1,0 +1,1 @@
+"""COMMANDS: parse, call, print, exit code."""

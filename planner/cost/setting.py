@@ -69,3 +69,29 @@ class ShapeArrays:
     stage_level: IntArray
     stage_scopes: IntArray
     replica_level: IntArray
+
+
+@dataclass(frozen=True)
+class TimesTable:
+    """Times of n shapes as float columns [s]; `overhead`, `efficiency`, `latency_efficiency`, `bubble` are shares of 1.
+
+    `compute`, `tp_comm`, `pp_comm`, `ep_comm`, `fixed` are the parts of `tpot` (the step as one sequence sees it); `ttft` = queueing + prefill_compute +
+    prefill_comm (+ fixed prefill costs, counted in prefill_compute). `throughput` is output tokens/s of the replica at its batch. `algorithm` names the all-reduce chosen per shape.
+    """
+
+    tpot: FloatArray
+    ttft: FloatArray
+    compute: FloatArray
+    tp_comm: FloatArray
+    pp_comm: FloatArray
+    ep_comm: FloatArray
+    fixed: FloatArray
+    prefill_compute: FloatArray
+    prefill_comm: FloatArray
+    queueing: FloatArray
+    overhead: FloatArray
+    efficiency: FloatArray
+    latency_efficiency: FloatArray
+    bubble: FloatArray
+    throughput: FloatArray
+    algorithm: NDArray[np.str_]

@@ -1,0 +1,1 @@
+"""THE QUESTION: frozen documents of deployments, workload, targets and objective, read with positions."""

@@ -1,0 +1,1 @@
+"""TABLES for the terminal."""

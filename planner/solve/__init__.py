@@ -1,0 +1,1 @@
+"""THE FORMULATION: the only room that imports a solver."""
