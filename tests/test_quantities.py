@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from typing import Annotated
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from planner.quantities import (
     GIBIBYTE,
@@ -220,6 +221,22 @@ def test_files_must_name_ambiguous_units():
             Sheet.model_validate({field: 60}, context=context)
         (error,) = caught.value.errors()
         assert error["ctx"]["error"].code == "MISSING_UNIT"
+
+
+class Bounded(BaseModel):
+    inside: Annotated[Seconds, Field(gt=0, le=60)] | None = None
+    outside: Tokens = Field(default=1, ge=1, le=100)
+
+
+@pytest.mark.parametrize(("field", "value"), [("inside", "0s"), ("inside", "61s"), ("outside", 0), ("outside", 101)])
+def test_bounds_of_a_field_hold_on_either_side_of_the_annotation(field, value):
+    with pytest.raises(ValidationError) as caught:
+        Bounded.model_validate({field: value})
+    assert caught.value.errors()[0]["loc"] == (field,)
+
+
+def test_schema_of_bounded_fields():
+    assert Bounded.model_json_schema()["properties"]["outside"].items() >= {"minimum": 1, "maximum": 100, "type": "integer"}.items()
 
 
 def test_schema_of_fields_allows_numbers_only_where_they_are_clear():

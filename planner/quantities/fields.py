@@ -50,20 +50,22 @@ class QuantityType:
             number = parse_quantity(value, self.kind)
             return int(number) if whole else number
 
-        return core_schema.with_info_plain_validator_function(read)
+        # The number's own schema stays inside, so that bounds of a field hold whichever side of the annotation they stand on.
+        return core_schema.with_info_before_validator_function(read, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """Describe the text form, and the bare number where it is allowed."""
+        number: dict[str, Any] = {"minimum": 0} | handler(schema)
+        if "exclusiveMinimum" in number:
+            del number["minimum"]
         described = {"description": f"{self.kind.value[0].upper()}{self.kind.value[1:]} [{_SI[self.kind]}]"}
         if self.kind is Kind.TOKENS:
-            return described | {"type": "integer", "minimum": 0, "examples": [2048]}
-        text = {"type": "string", "pattern": json_pattern(self.kind)}
-        number: dict[str, Any] = {"type": "number", "minimum": 0}
-        if self.kind is Kind.FRACTION:
+            return described | number | {"examples": [2048]}
+        if self.kind is Kind.FRACTION and "exclusiveMaximum" not in number:
             number["maximum"] = 1
-        forms = [text, number] if self.kind in BARE_KINDS else [text]
+        text = {"type": "string", "pattern": json_pattern(self.kind)}
         examples = {"examples": list(EXAMPLES[self.kind])}
-        return described | examples | ({"anyOf": forms} if len(forms) > 1 else text)
+        return described | examples | ({"anyOf": [text, number]} if self.kind in BARE_KINDS else text)
 
 
 def json_pattern(kind: Kind) -> str:

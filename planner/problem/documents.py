@@ -1,0 +1,235 @@
+"""The problem as its author writes it: deployments, workload, targets, objective, and the topology they name.
+
+Frozen documents; unknown keys are refused. They check the form and what keys ask of each other; whether a model, GPU or engine of
+that name exists is checked by `load`, so that every fault of all files is reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
+
+from planner.problem.faults import (
+    Fault,
+    budget_faults,
+    deployment_faults,
+    parallelism_faults,
+    problem_faults,
+    replicas_faults,
+    slo_faults,
+    workload_faults,
+)
+from planner.quantities import Fraction, MoneyPerHour, PerSecond, Seconds, Tokens
+from planner.topology.document import TopologyDocument
+
+Objective = Literal["cost", "gpus", "latency", "throughput"]
+Profile = Literal["calibrated", "hockney"]
+WeightsDtype = Literal["any", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
+KvDtype = Literal["any", "bf16", "fp16", "fp8", "int8"]
+
+# Bounds that no deployment reaches and slips of the pen do: beyond them a number is refused instead of planned for.
+MOST_TOKENS = 10_000_000
+MOST_SEQUENCES = 1_000_000
+MOST_REPLICAS = 100_000
+LARGEST_DEGREE = 4096
+LARGEST_SEED = 2**31 - 1
+
+# Tags of the two forms of `topology`; they show up in validation errors and are no keys of the file.
+PATH_TAG = "<path>"
+INLINE_TAG = "<inline>"
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=100)]
+Degree = Annotated[int, Field(strict=True, ge=1, le=LARGEST_DEGREE)]
+Flag = Annotated[bool, Field(strict=True)]
+
+
+class ProblemPart(BaseModel):
+    """Settings shared by all parts of a problem: immutable, unknown keys refused, keys checked against each other."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
+        """What is wrong between the keys of this part; none by default."""
+        del given
+        return iter(())
+
+    @model_validator(mode="after")
+    def _keys_agree(self) -> Self:
+        for fault in self.faults(dict(self)):
+            raise PydanticCustomError("planner_fault", "{message}; {hint}", {"message": fault.message, "hint": fault.hint})
+        return self
+
+
+def _one_or_many(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _named(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+def _any_precision(value: Any) -> Any:
+    return {"weights": "any", "kv_cache": "any"} if value == "any" else value
+
+
+Degrees = Annotated[tuple[Degree, ...], BeforeValidator(_one_or_many, json_schema_input_type=Degree | list[Degree])]
+
+
+class PrecisionChoice(ProblemPart):
+    """Number formats asked for; absent = the checkpoint's own weights and the engine's default KV cache, `any` = the planner chooses."""
+
+    weights: WeightsDtype | None = Field(default=None, description="Format of the linear weights; absent = as the checkpoint stores them")
+    kv_cache: KvDtype | None = Field(default=None, description="Format of the KV cache; absent = the engine's default")
+
+
+class EngineChoice(ProblemPart):
+    """Serving engine whose rules, constants and defaults apply."""
+
+    name: str = Field(min_length=1, max_length=100, description="Engine by its catalog name: vllm, sglang, tensorrt-llm")
+    version: str | None = Field(default=None, min_length=1, max_length=50, description="Version, in quotes; absent = the newest known")
+
+
+class Workload(ProblemPart):
+    """What is asked of a deployment: lengths of a request, and either sequences at once or requests per second."""
+
+    prompt_tokens: Tokens = Field(ge=1, le=MOST_TOKENS, description="Mean prompt length of a request [tokens]")
+    output_tokens: Tokens = Field(ge=1, le=MOST_TOKENS, description="Mean output length of a request [tokens]")
+    concurrency: Annotated[int, Field(strict=True, ge=1, le=MOST_SEQUENCES)] | None = Field(
+        default=None, description="Sequences served at once; give this or request_rate"
+    )
+    request_rate: Annotated[PerSecond, Field(gt=0, le=MOST_SEQUENCES)] | None = Field(
+        default=None, description="Requests offered, 4/s or 240/min; give this or concurrency"
+    )
+
+    @classmethod
+    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
+        """Exactly one load is given."""
+        return workload_faults(given)
+
+
+class Slo(ProblemPart):
+    """Latency targets."""
+
+    tpot: Annotated[Seconds, Field(gt=0, le=60)] | None = Field(default=None, description="Longest time per output token, 60ms for example")
+    ttft: Annotated[Seconds, Field(gt=0, le=3600)] | None = Field(default=None, description="Longest time to first token, 3s for example")
+
+    @classmethod
+    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
+        """At least one target is given."""
+        return slo_faults(given)
+
+
+class Parallelism(ProblemPart):
+    """Allowed degrees: one number fixes a degree, a list leaves the choice among them, absent leaves it to the planner."""
+
+    tp: Degrees | None = Field(default=None, description="Tensor parallel degrees allowed")
+    pp: Degrees | None = Field(default=None, description="Pipeline parallel degrees allowed")
+    ep: Degrees | None = Field(default=None, description="Expert parallel degrees allowed")
+    dp: Degrees | None = Field(default=None, description="Data-parallel attention ranks allowed inside one replica")
+
+    @classmethod
+    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
+        """Every list of degrees allows something, once."""
+        return parallelism_faults(given)
+
+
+class Replicas(ProblemPart):
+    """How many replicas a deployment may have, and whether all must be alike."""
+
+    min: Annotated[int, Field(strict=True, ge=1, le=MOST_REPLICAS)] | None = Field(default=None, description="At least so many replicas")
+    max: Annotated[int, Field(strict=True, ge=1, le=MOST_REPLICAS)] | None = Field(default=None, description="At most so many replicas")
+    one_shape: Flag = Field(default=False, description="All replicas of the deployment have the same shape")
+
+    @classmethod
+    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
+        """`min` is not above `max`."""
+        return replicas_faults(given)
+
+
+class Memory(ProblemPart):
+    """Engine settings that decide how much context a GPU holds."""
+
+    gpu_memory_utilization: Annotated[Fraction, Field(gt=0)] | None = Field(
+        default=None, description="Share of the GPU's memory the engine may use; absent = the engine's default"
+    )
+    max_model_len: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
+        default=None, description="Longest context the engine is started for [tokens]; absent = prompt and output tokens"
+    )
+    max_batched_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
+        default=None, description="Most tokens of one prefill step [tokens]; absent = the engine's default"
+    )
+    prefix_cache_hit_rate: Annotated[Fraction, Field(lt=1)] = Field(
+        default=0.0, description="Share of prompt tokens found in the prefix cache and not computed again"
+    )
+
+
+class Deployment(ProblemPart):
+    """One model to be served."""
+
+    name: Name = Field(description="Name of the deployment: letters, digits, `.`, `-` and `_`")
+    model: str = Field(min_length=1, max_length=1000, description="Model by catalog name, or the path of a Hugging Face config.json")
+    precision: Annotated[
+        PrecisionChoice | None,
+        BeforeValidator(_any_precision, json_schema_input_type=PrecisionChoice | Literal["any"] | None),
+    ] = Field(default=None, description="Number formats; absent = the checkpoint's own, `any` lets the planner choose")
+    engine: Annotated[EngineChoice, BeforeValidator(_named, json_schema_input_type=EngineChoice | str)] = Field(
+        default=EngineChoice(name="vllm"), description="Serving engine: a name, or name and version"
+    )
+    workload: Workload = Field(description="Lengths of a request and the load")
+    slo: Slo | None = Field(default=None, description="Latency targets")
+    min_efficiency: Annotated[Fraction, Field(gt=0)] | None = Field(
+        default=None, description="Least throughput per GPU, as a share of what one such GPU would reach"
+    )
+    parallelism: Parallelism | None = Field(default=None, description="Allowed degrees; absent = all that are legal")
+    replicas: Replicas | None = Field(default=None, description="Bounds on the number of replicas")
+    memory: Memory | None = Field(default=None, description="Engine settings about memory")
+    headroom: Fraction = Field(default=0.0, description="Capacity to keep beyond the load, as a share of it")
+    require_nvlink: Flag = Field(default=False, description="Every tensor-parallel group stays inside one NVLink domain")
+
+    @classmethod
+    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
+        """The context asked for holds a request."""
+        return deployment_faults(given)
+
+
+class Budget(ProblemPart):
+    """What the plan may use at most."""
+
+    per_hour: Annotated[MoneyPerHour, Field(gt=0)] | None = Field(default=None, description="Most money per hour, $100/h for example")
+    gpus: dict[str, Annotated[int, Field(strict=True, ge=0)]] | None = Field(default=None, description="Most GPUs by type")
+
+    @classmethod
+    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
+        """At least one limit is given."""
+        return budget_faults(given)
+
+
+def _topology_form(value: Any) -> str:
+    return PATH_TAG if isinstance(value, str) else INLINE_TAG
+
+
+class Problem(ProblemPart):
+    """A whole question: which deployments, on which topology, for what."""
+
+    EXAMPLE: ClassVar[str] = "problems/two_node_h100.yaml"
+
+    name: str = Field(min_length=1, max_length=200, description="Name of the problem")
+    description: str = Field(default="", max_length=10_000, description="Free text")
+    topology: Annotated[
+        Annotated[Annotated[str, Field(min_length=1, max_length=4096)], Tag(PATH_TAG)] | Annotated[TopologyDocument, Tag(INLINE_TAG)],
+        Discriminator(_topology_form),
+    ] = Field(description="Path of the topology file, relative to this file, or the topology itself")
+    deployments: tuple[Deployment, ...] = Field(min_length=1, max_length=1000, description="Models to be served")
+    objective: Objective = Field(default="cost", description="What to make best: cost, gpus, latency or throughput")
+    budget: Budget | None = Field(default=None, description="What the plan may use at most")
+    profile: Profile = Field(default="calibrated", description="Physics: calibrated on measurements, or the textbook alpha-beta model")
+    seed: Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)] = Field(default=0, description="Seed of everything random")
+
+    @classmethod
+    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
+        """Names of deployments are unique."""
+        return problem_faults(given)
