@@ -1,0 +1,1 @@
+"""THE WHOLE ANSWER: problem, menu, formulation, document and audit, put together."""

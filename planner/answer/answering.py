@@ -1,0 +1,126 @@
+"""From a problem file to an audited plan: load, menu, formulation, document, audit. The whole answer, for the command and for programs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from planner.answer.document import plan_document
+from planner.audit.audit import audit
+from planner.candidates.explain import explain_degrees
+from planner.candidates.menu import Menu, build_menu
+from planner.diagnostics import Diagnostic, PlannerError, Severity, errors
+from planner.plan.document import PlanDocument
+from planner.plan.outcome import Outcome, Status
+from planner.plan.shape import Degrees
+from planner.problem.load import LoadedProblem, load_problem
+
+DEGREE_WORDS = re.compile(r"(tp|pp|ep|dp)(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to answer: overrides of the problem (`PATH=VALUE`), a forced shape, limits of the search, and where progress goes."""
+
+    overrides: Sequence[str] = ()
+    force: str | None = None
+    time_limit: float | None = None
+    gap: float = 0.0
+    profile: str | None = None
+    log: bool = False
+    progress: Callable[[float, float], None] | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An audited plan with what it was made from. `audit_errors` is empty unless the planner itself is wrong."""
+
+    loaded: LoadedProblem
+    menu: Menu
+    outcome: Outcome
+    plan: PlanDocument
+    audit_errors: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]
+
+    def targets(self) -> dict[str, tuple[float | None, float | None, float | None]]:
+        """What each deployment asked: TPOT [s], TTFT [s], least efficiency [share]."""
+        return {
+            deployment.name: (
+                deployment.slo.tpot if deployment.slo is not None else None,
+                deployment.slo.ttft if deployment.slo is not None else None,
+                deployment.min_efficiency,
+            )
+            for deployment in self.loaded.problem.deployments
+        }
+
+    def explain(self, shape: str) -> list[str]:
+        """Say, for every deployment, why `shape` (`tp16`, `tp4-pp2`) is or is not in the plan."""
+        return explain_degrees(self.loaded, self.menu, self.outcome, parse_degrees(shape), complete="-" in shape)
+
+
+def parse_degrees(words: str) -> Degrees:
+    """Read `tp4-pp2-ep4-dp2`; degrees not named are 1.
+
+    Raises
+    ------
+    PlannerError
+        SHAPE_NOT_UNDERSTOOD when the words are anything else.
+    """
+    parts = DEGREE_WORDS.findall(words)
+    rest = DEGREE_WORDS.sub("", words).strip(" -x,")
+    named = {name.lower(): int(number) for name, number in parts}
+    if rest or not parts or len(named) != len(parts) or min(named.values()) < 1 or max(named.values()) > 1_000_000:
+        message = f"{words!r} is not a shape"
+        raise PlannerError([Diagnostic("SHAPE_NOT_UNDERSTOOD", message, "write it as tp8, tp4-pp2 or tp1-ep8-dp8")])
+    return Degrees(named.get("tp", 1), named.get("pp", 1), named.get("ep", 1), named.get("dp", 1))
+
+
+def answer(path: str, options: Options | None = None) -> Answer:
+    """Answer a problem file with an audited plan.
+
+    Raises
+    ------
+    PlannerError
+        When the problem, its topology or its models cannot be used; every fault found is in it.
+    """
+    options = options or Options()
+    overrides = list(options.overrides)
+    if options.profile is not None:
+        overrides.append(f"profile={options.profile}")
+    return answer_loaded(load_problem(path, overrides), options)
+
+
+def answer_loaded(loaded: LoadedProblem, options: Options | None = None) -> Answer:
+    """Answer a problem that is already loaded."""
+    options = options or Options()
+    menu = build_menu(loaded, force=parse_degrees(options.force) if options.force else None)
+    outcome = _outcome(loaded, menu, options)
+    warnings = (*loaded.warnings, *menu.diagnostics, *outcome.diagnostics)
+    plan = plan_document(loaded, menu, outcome, warnings)
+    found = audit(loaded.problem, loaded.fabric, loaded.architectures, plan) if outcome.replicas else ()
+    return Answer(loaded, menu, outcome, plan, errors(found), warnings)
+
+
+def _outcome(loaded: LoadedProblem, menu: Menu, options: Options) -> Outcome:
+    """Solve, unless the menu already tells that a deployment has no shape at all; then no solver is asked."""
+    counts = Counter(shape.deployment for shape in menu.shapes)
+    without = [index for index in range(len(menu.loads)) if not counts[index]]
+    if without and loaded.problem.objective != "throughput":
+        found = tuple(
+            Diagnostic(
+                "NO_SHAPE",
+                f"{loaded.problem.deployments[index].name} has no shape that may run on this fleet",
+                "see the nearest misses",
+                Severity.WARNING,
+            )
+            for index in without
+        )
+        return Outcome(Status.INFEASIBLE, None, (), diagnostics=found)
+    from planner.solve.solve import SolveOptions, solve
+
+    search = SolveOptions(
+        time_limit=options.time_limit, gap=options.gap, seed=loaded.problem.seed, log=options.log, progress=options.progress
+    )
+    return solve(loaded.problem, loaded.fabric, menu.shapes, menu.loads, search)

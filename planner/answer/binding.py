@@ -1,0 +1,55 @@
+"""What holds a plan back: the limits that stop a batch from growing and a fleet from serving more."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from planner.candidates.menu import Menu
+from planner.plan.document import BindingDocument
+from planner.plan.outcome import Outcome
+from planner.plan.shape import Shape
+from planner.problem.load import LoadedProblem
+
+NEAR = 0.05  # a target met with less than this to spare is a limit
+
+
+def binding_limits(loaded: LoadedProblem, menu: Menu, outcome: Outcome) -> tuple[BindingDocument, ...]:
+    """Limits of the plan: for each deployment what bounds its batch, for each pool how full it is."""
+    answer: list[BindingDocument] = []
+    seen: set[tuple[int, Shape]] = set()
+    for replica in outcome.replicas:
+        shape = replica.shape
+        if (shape.deployment, shape) in seen:
+            continue
+        seen.add((shape.deployment, shape))
+        name = loaded.problem.deployments[shape.deployment].name
+        answer.extend(BindingDocument(deployment=name, name=kind, message=words) for kind, words in _shape_limits(menu, shape))
+    used: dict[int, int] = defaultdict(int)
+    for replica in outcome.replicas:
+        used[replica.shape.pool] += len(replica.ranks)
+    for pool in loaded.fabric.pools:
+        free = int(loaded.fabric.scopes.free[loaded.fabric.scopes.pool == pool.index].sum())
+        if used[pool.index] and used[pool.index] >= free:
+            answer.append(BindingDocument(deployment=None, name="gpus", message=f"all {free} free {pool.gpu.name} are used"))
+    return tuple(answer)
+
+
+def _shape_limits(menu: Menu, shape: Shape) -> list[tuple[str, str]]:
+    """Limits of one shape at its batch."""
+    context = menu.setting_of(shape)
+    limits = []
+    targets = context.targets
+    if shape.times.tpot >= targets.tpot * (1 - NEAR):
+        limits.append(("tpot", f"time per token {shape.times.tpot * 1e3:.1f} ms of {targets.tpot * 1e3:.1f} ms allows no larger batch"))
+    if shape.times.ttft >= targets.ttft * (1 - NEAR):
+        limits.append(("ttft", f"first token {shape.times.ttft:.2f} s of {targets.ttft:.2f} s allows no larger batch"))
+    if shape.batch >= shape.memory.max_sequences:
+        limits.append(("memory", f"memory holds {shape.memory.max_sequences} sequences and no more"))
+    if shape.memory.free < shape.memory.other_high - shape.memory.other:
+        missing = (shape.memory.other_high - shape.memory.other - shape.memory.free) / 2.0**30
+        limits.append(
+            ("borderline", f"borderline fit: with the high estimate of activations and buffers {missing:.1f} GiB would be missing")
+        )
+    if targets.min_efficiency and shape.times.efficiency <= targets.min_efficiency * (1 + NEAR):
+        limits.append(("efficiency", f"efficiency {shape.times.efficiency:.0%} is just above the {targets.min_efficiency:.0%} asked"))
+    return limits

@@ -1,0 +1,289 @@
+"""Write an outcome down as a plan document, in a stable order and without wall times."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+
+from planner import __version__
+from planner.answer.binding import binding_limits
+from planner.candidates.alternatives import ranked_alternatives
+from planner.candidates.checklist import checklist
+from planner.candidates.menu import TOKENS, Menu
+from planner.catalog.digest import catalog_sha256
+from planner.diagnostics import Diagnostic
+from planner.plan.document import (
+    AlternativeDocument,
+    CheckDocument,
+    DeploymentDocument,
+    DiagnosticDocument,
+    EngineDocument,
+    MemoryDocument,
+    ObjectiveDocument,
+    PlanDocument,
+    ProvenanceDocument,
+    RankDocument,
+    RejectedDocument,
+    ReplicaDocument,
+    ShapeDocument,
+    TimesDocument,
+)
+from planner.plan.outcome import Objective, Outcome, PlacedReplica
+from planner.plan.shape import Degrees, MemoryFigures, Rejection, Shape, TimeFigures
+from planner.problem.load import LoadedProblem
+
+GIB = 2.0**30
+MOST_REJECTED = 200  # of each deployment; the nearest misses come first
+
+
+def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings: Sequence[Diagnostic]) -> PlanDocument:
+    """The plan as it is printed, stored and audited."""
+    fabric, problem = loaded.fabric, loaded.problem
+    names = [deployment.name for deployment in problem.deployments]
+    gpu_names = [pool.gpu.name for pool in fabric.pools]
+    priced = _prices_known(menu, outcome)
+    free = [int(fabric.scopes.free[fabric.scopes.pool == pool.index].sum()) for pool in fabric.pools]
+    chosen = [replica.shape for replica in outcome.replicas]
+    others = ranked_alternatives(menu, chosen, problem.objective, free, priced=priced)
+    deployments = _deployments(loaded, menu, outcome, gpu_names, priced)
+    cost = math.fsum(item.price_per_hour or 0.0 for item in deployments) if priced and outcome.replicas else None
+    return PlanDocument(
+        problem=problem.name,
+        status=outcome.status.value,
+        stopped_by=outcome.stopped_by,
+        objective=None if outcome.objective is None else _objective(outcome.objective),
+        secondary=tuple(map(_objective, outcome.secondary)),
+        cost_per_hour=cost,
+        currency=fabric.currency,
+        gpus_used=sum(len(replica.ranks) for replica in outcome.replicas),
+        gpus_total=sum(pool.nodes * pool.gpus_per_node for pool in fabric.pools),
+        deployments=deployments,
+        alternatives=tuple(
+            AlternativeDocument(
+                deployment=names[other.shape.deployment],
+                shape=shape_document(other.shape, gpu_names),
+                replicas=other.replicas,
+                gpus=other.gpus,
+                price_per_hour=other.price,
+                tpot_s=other.shape.times.tpot,
+                ttft_s=other.shape.times.ttft,
+                reason=other.reason,
+            )
+            for other in others
+        ),
+        rejected=tuple(_rejected(menu.rejected, names, gpu_names)),
+        binding=binding_limits(loaded, menu, outcome) if outcome.replicas else (),
+        checks=_checks(menu, outcome, names),
+        diagnostics=tuple(
+            DiagnosticDocument(
+                code=item.code,
+                severity=item.severity.value,
+                message=item.message,
+                hint=item.hint,
+                place="" if item.place is None else item.place.path,
+            )
+            for item in warnings
+        ),
+        provenance=ProvenanceDocument(
+            problem_sha256=loaded.sha256,
+            planner=__version__,
+            ortools=metadata.version("ortools"),
+            catalog_sha256=catalog_sha256(),
+            profile=problem.profile,
+            seed=problem.seed,
+        ),
+    )
+
+
+def shape_document(shape: Shape, gpu_names: Sequence[str]) -> ShapeDocument:
+    """A shape of the menu as part of a document."""
+    degrees = shape.degrees
+    return ShapeDocument(
+        gpu=gpu_names[shape.pool],
+        tp=degrees.tensor_parallel,
+        pp=degrees.pipeline_parallel,
+        ep=degrees.expert_parallel,
+        dp=degrees.data_parallel,
+        batch=shape.batch,
+        locality=shape.locality,
+        partition=shape.partition,
+        weights_dtype=shape.weights_dtype,
+        kv_dtype=shape.kv_dtype,
+    )
+
+
+def _prices_known(menu: Menu, outcome: Outcome) -> bool:
+    """Tell whether every shape has a price; a menu without any shape has none to show."""
+    shapes = [replica.shape for replica in outcome.replicas] or list(menu.shapes)
+    return bool(shapes) and all(math.isfinite(shape.price) and shape.price > 0 for shape in shapes)
+
+
+def _objective(objective: Objective) -> ObjectiveDocument:
+    return ObjectiveDocument(name=objective.name, value=objective.value, bound=objective.bound, gap=objective.gap, unit=objective.unit)
+
+
+def _memory(memory: MemoryFigures) -> MemoryDocument:
+    return MemoryDocument(
+        budget_gib=memory.budget / GIB,
+        weights_gib=memory.weights / GIB,
+        kv_gib=memory.kv / GIB,
+        other_gib=memory.other / GIB,
+        other_low_gib=memory.other_low / GIB,
+        other_high_gib=memory.other_high / GIB,
+        free_gib=memory.free / GIB,
+        max_sequences=memory.max_sequences,
+        stage=memory.stage,
+    )
+
+
+def _times(times: TimeFigures) -> TimesDocument:
+    return TimesDocument(
+        tpot_s=times.tpot,
+        ttft_s=times.ttft,
+        compute_s=times.compute,
+        tp_comm_s=times.tp_comm,
+        pp_comm_s=times.pp_comm,
+        ep_comm_s=times.ep_comm,
+        fixed_s=times.fixed,
+        prefill_compute_s=times.prefill_compute,
+        prefill_comm_s=times.prefill_comm,
+        queueing_s=times.queueing,
+        overhead=times.overhead,
+        efficiency=times.efficiency,
+        latency_efficiency=times.latency_efficiency,
+        bubble=times.bubble,
+    )
+
+
+def _replica(placed: PlacedReplica, gpu_names: Sequence[str], price: float | None) -> ReplicaDocument:
+    shape = placed.shape
+    per_token = None if price is None else dollars_per_million(price, shape.throughput)
+    return ReplicaDocument(
+        shape=shape_document(shape, gpu_names),
+        ranks=tuple(
+            RankDocument(
+                rank=rank.rank,
+                stage=rank.stage,
+                tp_rank=rank.tp_rank,
+                dp_rank=rank.dp_rank,
+                ep_rank=rank.ep_rank,
+                node=rank.node,
+                gpu=rank.gpu,
+                domain=rank.scope,
+            )
+            for rank in placed.ranks
+        ),
+        memory=_memory(shape.memory),
+        times=_times(shape.times),
+        capacity=shape.capacity,
+        price_per_hour=price,
+        throughput_tokens_s=shape.throughput,
+        usd_per_million_output_tokens=per_token,
+    )
+
+
+def dollars_per_million(price_per_hour: float, tokens_per_second: float) -> float:
+    """Price of a million tokens made at `tokens_per_second` for `price_per_hour`."""
+    return price_per_hour / (tokens_per_second * 3600.0) * 1e6
+
+
+def _deployments(
+    loaded: LoadedProblem, menu: Menu, outcome: Outcome, gpu_names: Sequence[str], priced: bool
+) -> tuple[DeploymentDocument, ...]:
+    prices = replica_prices(loaded, outcome) if priced else [None] * len(outcome.replicas)
+    placed: dict[int, list[ReplicaDocument]] = defaultdict(list)
+    for replica, price in zip(outcome.replicas, prices, strict=True):
+        placed[replica.shape.deployment].append(_replica(replica, gpu_names, price))
+    answer = []
+    for index, deployment in enumerate(loaded.problem.deployments):
+        replicas = placed.get(index, [])
+        if not replicas:
+            continue
+        capacity = math.fsum(replica.capacity for replica in replicas)
+        tokens = math.fsum(replica.throughput_tokens_s for replica in replicas)
+        # At the stated load the replicas run below their full batch; tokens are counted in proportion, which is a little pessimistic.
+        served = menu.loads[index] if menu.load_units[index] == TOKENS else tokens * min(1.0, menu.loads[index] / capacity)
+        price = math.fsum(replica.price_per_hour or 0.0 for replica in replicas) if priced else None
+        answer.append(
+            DeploymentDocument(
+                name=deployment.name,
+                model=deployment.model,
+                engine=EngineDocument(name=deployment.engine.name, version=deployment.engine.version),
+                load=menu.loads[index],
+                load_unit=menu.load_units[index],
+                capacity=capacity,
+                price_per_hour=price,
+                usd_per_million_output_tokens=None if price is None else dollars_per_million(price, min(served, tokens)),
+                replicas=tuple(replicas),
+            )
+        )
+    return tuple(answer)
+
+
+def replica_prices(loaded: LoadedProblem, outcome: Outcome) -> list[float]:
+    """Price of each replica [$/h]: its GPUs, or its share of the nodes it opens where whole nodes are billed.
+
+    A node billed whole is shared between its replicas by the GPUs each uses, so the shares add up to the bill.
+    """
+    used: dict[str, int] = defaultdict(int)
+    for replica in outcome.replicas:
+        for rank in replica.ranks:
+            used[rank.node] += 1
+    prices = []
+    for replica in outcome.replicas:
+        pool = loaded.fabric.pools[replica.shape.pool]
+        if pool.billing == "node" and pool.price_per_node is not None:
+            prices.append(math.fsum(pool.price_per_node / used[rank.node] for rank in replica.ranks))
+        else:
+            prices.append(replica.shape.price)
+    return prices
+
+
+def _rejected(rejected: Iterable[Rejection], names: Sequence[str], gpu_names: Sequence[str]) -> Iterable[RejectedDocument]:
+    """Rejections of each deployment, nearest misses first, one for each set of degrees, pool and code."""
+    for deployment, name in enumerate(names):
+        seen: set[tuple[int, Degrees, str]] = set()
+        own = [item for item in rejected if item.deployment == deployment]
+        for item in sorted(own, key=nearness):
+            key = (item.pool, item.degrees, item.code)
+            if key in seen or len(seen) >= MOST_REJECTED:
+                continue
+            seen.add(key)
+            degrees = item.degrees
+            yield RejectedDocument(
+                deployment=name,
+                shape=ShapeDocument(
+                    gpu=gpu_names[item.pool],
+                    tp=degrees.tensor_parallel,
+                    pp=degrees.pipeline_parallel,
+                    ep=degrees.expert_parallel,
+                    dp=degrees.data_parallel,
+                    batch=0,
+                    locality=item.locality,
+                ),
+                code=item.code,
+                message=item.message,
+                shortfall=item.shortfall,
+            )
+
+
+def nearness(item: Rejection) -> tuple[float, ...]:
+    """Sort key of rejections: how far from possible, then the simplest and widest tensor parallelism first."""
+    degrees = item.degrees
+    far = math.inf if item.shortfall is None else item.shortfall
+    simple = (degrees.pipeline_parallel, degrees.data_parallel, degrees.expert_parallel, -degrees.tensor_parallel)
+    return (far, *simple, item.pool)
+
+
+def _checks(menu: Menu, outcome: Outcome, names: Sequence[str]) -> tuple[CheckDocument, ...]:
+    """The checklist of the first replica of every deployment."""
+    answer: list[CheckDocument] = []
+    seen: set[int] = set()
+    for replica in outcome.replicas:
+        shape = replica.shape
+        if shape.deployment not in seen:
+            seen.add(shape.deployment)
+            answer.extend(checklist(names[shape.deployment], menu.setting_of(shape), shape))
+    return tuple(answer)

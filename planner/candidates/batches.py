@@ -1,0 +1,86 @@
+"""The largest batch of every shape that still meets its targets, searched for all shapes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cost.setting import FloatArray, IntArray, ShapeArrays, TimesTable
+
+Evaluate = Callable[[ShapeArrays], TimesTable]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a step must not exceed [s] and the least efficiency [share of 1]; infinite and 0 where nothing is asked."""
+
+    tpot: float = float("inf")
+    ttft: float = float("inf")
+    min_efficiency: float = 0.0
+
+    def latency_met(self, times: TimesTable) -> NDArray[np.bool_]:
+        """Shapes whose TPOT and TTFT are within the targets, as booleans [n]."""
+        return (times.tpot <= self.tpot) & (times.ttft <= self.ttft)
+
+
+def with_batch(shapes: ShapeArrays, batch: IntArray) -> ShapeArrays:
+    """The same shapes at another batch [n]."""
+    return replace(shapes, batch=batch)
+
+
+def select(shapes: ShapeArrays, rows: NDArray[np.bool_] | IntArray) -> ShapeArrays:
+    """Rows of a table of shapes."""
+    return ShapeArrays(**{name: getattr(shapes, name)[rows] for name in ShapeArrays.__dataclass_fields__})
+
+
+def largest_batch(evaluate: Evaluate, shapes: ShapeArrays, most: IntArray, targets: Targets) -> IntArray:
+    """Largest batch from 1 to `most` [n] at which each shape meets its latency targets; 0 where not even one sequence does.
+
+    Step times never fall when the batch grows, so bisection is exact; it runs on all shapes together, about log2(max(most)) evaluations.
+    """
+    low = np.zeros_like(most)
+    high = most.copy()
+    open_rows = high > 0
+    # Most shapes meet the targets at their memory's own limit: look there first.
+    if open_rows.any():
+        rows = np.flatnonzero(open_rows)
+        met = targets.latency_met(evaluate(with_batch(select(shapes, rows), high[rows])))
+        low[rows[met]] = high[rows[met]]
+        high[rows[~met]] -= 1
+    while (rows := np.flatnonzero(low < high)).size:
+        middle = (low[rows] + high[rows] + 1) // 2
+        met = targets.latency_met(evaluate(with_batch(select(shapes, rows), middle)))
+        low[rows[met]] = middle[met]
+        high[rows[~met]] = middle[~met] - 1
+    return low
+
+
+def efficient_batch(evaluate: Evaluate, shapes: ShapeArrays, batch: IntArray, targets: Targets) -> IntArray:
+    """Lower each batch [n] to the largest power-of-two fraction of it that reaches the least efficiency; 0 where none does.
+
+    Efficiency is not monotone in the batch (communication volume grows with it, start-up does not), so several are tried.
+    """
+    if targets.min_efficiency <= 0:
+        return batch
+    answer = np.zeros_like(batch)
+    trial = batch.copy()
+    while (rows := np.flatnonzero((answer == 0) & (trial > 0))).size:
+        times = evaluate(with_batch(select(shapes, rows), trial[rows]))
+        met = times.efficiency >= targets.min_efficiency
+        answer[rows[met]] = trial[rows[met]]
+        trial[rows[~met]] //= 2
+    return answer
+
+
+def as_columns(rows: list[tuple[int, ...]]) -> list[IntArray]:
+    """Turn a list of integer tuples into int64 columns."""
+    table = np.asarray(rows, dtype=np.int64)
+    return [table[:, column] for column in range(table.shape[1])]
+
+
+def relative_excess(value: FloatArray, limit: float) -> FloatArray:
+    """How far `value` [n] lies above `limit`, relative to it; 0 below."""
+    return np.maximum(value / limit - 1.0, 0.0)

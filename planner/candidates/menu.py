@@ -1,0 +1,129 @@
+"""The menu: every legal shape of every deployment on every pool, evaluated at its best batch, and why the others left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.candidates.columns import evaluate_layouts
+from planner.candidates.degrees import PoolRoom, layouts, pipeline_degrees, pool_room, stage_degrees, tensor_degrees
+from planner.candidates.legality import violations
+from planner.candidates.prices import pool_prices
+from planner.candidates.settings import PoolSetting, pool_settings
+from planner.diagnostics import Diagnostic, Severity
+from planner.plan.shape import Degrees, Rejection, Shape
+from planner.problem.load import LoadedProblem
+
+SEQUENCES, TOKENS = "concurrent sequences", "output tokens/s"
+
+
+@dataclass(frozen=True)
+class Menu:
+    """Shapes that may be chosen, rejections with their reasons, and the load of each deployment in its unit.
+
+    `settings` maps (deployment, pool, weights dtype, KV dtype) to the setting a shape was evaluated with, so that reports and checks can ask again.
+    """
+
+    shapes: tuple[Shape, ...]
+    rejected: tuple[Rejection, ...]
+    loads: tuple[float, ...]
+    load_units: tuple[str, ...]
+    settings: Mapping[tuple[int, int, str, str], PoolSetting] = field(default_factory=dict)
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def setting_of(self, shape: Shape) -> PoolSetting:
+        """Setting that `shape` was evaluated with."""
+        return self.settings[shape.deployment, shape.pool, shape.weights_dtype, shape.kv_dtype]
+
+
+def build_menu(loaded: LoadedProblem, force: Degrees | None = None) -> Menu:
+    """Enumerate and evaluate the shapes of a problem.
+
+    `force` keeps only these degrees. A shape that cannot be used never aborts the search: it becomes a `Rejection`.
+    """
+    shapes: list[Shape] = []
+    rejected: list[Rejection] = []
+    settings: dict[tuple[int, int, str, str], PoolSetting] = {}
+    prices, diagnostics = pool_prices(loaded)
+    rooms = [pool_room(loaded.fabric, pool) for pool in loaded.fabric.pools]
+    for index, deployment in enumerate(loaded.problem.deployments):
+        for room in rooms:
+            if room.total_free == 0:
+                continue
+            for setting in pool_settings(loaded, index, room.pool):
+                settings[index, room.pool.index, setting.setting.precision.weights, setting.setting.precision.kv_cache] = setting
+                grid, refused = _legal_grid(loaded, setting, room, force)
+                rejected.extend(refused)
+                found, refused = evaluate_layouts(setting, grid, price_per_gpu=prices[room.pool.index])
+                shapes.extend(found)
+                rejected.extend(refused)
+        del deployment
+    loads, units = zip(*(load_of(loaded, index) for index in range(len(loaded.problem.deployments))), strict=True)
+    return Menu(tuple(shapes), tuple(rejected), loads, units, settings, diagnostics)
+
+
+def load_of(loaded: LoadedProblem, index: int) -> tuple[float, str]:
+    """Load of a deployment with its headroom, and its unit: sequences for a concurrency, output tokens/s for a rate."""
+    deployment = loaded.problem.deployments[index]
+    workload = deployment.workload
+    room = 1.0 + deployment.headroom
+    if workload.concurrency is not None:
+        return float(math.ceil(workload.concurrency * room)), SEQUENCES
+    assert workload.request_rate is not None
+    return workload.request_rate * workload.output_tokens * room, TOKENS
+
+
+def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, force: Degrees | None) -> tuple[list[object], list[Rejection]]:
+    """Layouts of the legal degrees of one deployment on one pool, and a rejection for every illegal one."""
+    deployment = loaded.problem.deployments[setting.deployment]
+    architecture = setting.setting.architecture
+    grid: list[object] = []
+    refused: list[Rejection] = []
+
+    def refuse(degrees: Degrees, locality: str, code: str, message: str, shortfall: float | None = None) -> None:
+        refused.append(Rejection(setting.deployment, room.pool.index, degrees, locality, code, message, shortfall))
+
+    scope = room.pool.scale_up_level
+    for tensor in tensor_degrees(deployment, room, architecture):
+        if force is not None and tensor != force.tensor_parallel:
+            continue
+        broken = [item for item in violations_of(setting, Degrees(tensor)) if item.severity is Severity.ERROR]
+        reasons = [(item.code, item.message, None) for item in broken]
+        if tensor > room.pool.scope_size:
+            where = "NVLink domain" if scope == "domain" else scope
+            message = f"TP{tensor} leaves the {where} of {room.pool.scope_size} GPUs"
+            reasons.append(("TP_CROSSES_DOMAIN", message, None))
+        elif tensor > room.most_free:
+            where = "NVLink domain" if scope == "domain" else scope
+            message = (
+                f"TP{tensor} needs {tensor} free GPUs in one {where}; the fullest has {room.most_free} ({room.total_free} are free in all)"
+            )
+            reasons.append(("DOMAIN_TOO_FULL", message, tensor / max(room.most_free, 1) - 1.0))
+        if reasons:
+            for code, message, shortfall in reasons:
+                refuse(Degrees(tensor), scope, code, message, shortfall)
+            continue
+        for data, expert in stage_degrees(deployment, room, architecture, tensor):
+            for pipeline in pipeline_degrees(deployment, room, architecture, tensor * data):
+                degrees = Degrees(tensor, pipeline, expert, data)
+                if force is not None and degrees != force:
+                    continue
+                broken = [item for item in violations_of(setting, degrees) if item.severity is Severity.ERROR]
+                for item in broken:
+                    refuse(degrees, scope, item.code, item.message)
+                if broken:
+                    continue
+                found = list(layouts(room, degrees))
+                if not found:
+                    message = f"{degrees} needs {degrees.gpus} free GPUs in groups of {degrees.tensor_parallel} that a {scope} holds; "
+                    message += f"{room.total_free} are free, {room.most_free} in the fullest {scope}"
+                    refuse(degrees, scope, "NOT_ENOUGH_GPUS", message, degrees.gpus / max(room.total_free, 1) - 1.0)
+                grid.extend(found)
+    return grid, refused
+
+
+def violations_of(setting: PoolSetting, degrees: Degrees) -> tuple[Diagnostic, ...]:
+    """Legality of `degrees` under the setting's model, precision, engine and GPU."""
+    inner = setting.setting
+    return violations(inner.architecture, inner.precision, setting.engine, inner.gpu, degrees)

@@ -1,0 +1,80 @@
+"""What a deployment asks on a pool, resolved to the numbers the physics takes: every default is decided here, in one place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from planner.candidates.batches import Targets
+from planner.catalog.engines import Engine, engine
+from planner.cost.setting import Setting
+from planner.problem.documents import Deployment
+from planner.problem.load import LoadedProblem
+from planner.problem.precision import resolve_precisions
+from planner.topology.fabric import Pool
+
+
+@dataclass(frozen=True)
+class PoolSetting:
+    """One deployment in one precision on one pool.
+
+    `most_sequences` bounds the batch of one replica from above: the load of a closed loop, or the engine's limit per data-parallel rank at an open one.
+    """
+
+    deployment: int
+    pool: Pool
+    engine: Engine
+    setting: Setting
+    targets: Targets
+    most_sequences: int | None
+    concurrency: int | None
+    request_rate: float | None
+
+
+def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[PoolSetting]:
+    """Settings of deployment `index` on `pool`, one for each precision that may be used there."""
+    deployment = loaded.problem.deployments[index]
+    architecture = loaded.architectures[index]
+    rules = engine(deployment.engine.name, deployment.engine.version)
+    workload, slo = deployment.workload, deployment.slo
+    concurrency = None if workload.concurrency is None else math.ceil(workload.concurrency * (1.0 + deployment.headroom))
+    targets = Targets(
+        tpot=math.inf if slo is None or slo.tpot is None else slo.tpot,
+        ttft=math.inf if slo is None or slo.ttft is None else slo.ttft,
+        min_efficiency=deployment.min_efficiency or 0.0,
+    )
+    for precision in resolve_precisions(deployment, architecture, rules, pool.gpu):
+        setting = Setting(
+            architecture=architecture,
+            precision=precision,
+            engine=rules.name,
+            gpu=pool.gpu,
+            paths=pool.paths,
+            prompt_tokens=float(workload.prompt_tokens),
+            output_tokens=float(workload.output_tokens),
+            max_batched_tokens=batched_tokens(deployment, rules),
+            max_model_len=model_length(deployment),
+            gpu_memory_utilization=utilization(deployment, rules),
+            prefix_cache_hit_rate=deployment.memory.prefix_cache_hit_rate if deployment.memory is not None else 0.0,
+            profile=loaded.problem.profile,
+        )
+        yield PoolSetting(index, pool, rules, setting, targets, concurrency, concurrency, workload.request_rate)
+
+
+def batched_tokens(deployment: Deployment, rules: Engine) -> int:
+    """Tokens of one prefill chunk: as asked, else the engine's default."""
+    asked = deployment.memory.max_batched_tokens if deployment.memory is not None else None
+    return asked if asked is not None else rules.max_num_batched_tokens
+
+
+def model_length(deployment: Deployment) -> int:
+    """Longest context reserved for: as asked, else just what a request of the workload needs."""
+    asked = deployment.memory.max_model_len if deployment.memory is not None else None
+    return asked if asked is not None else deployment.workload.prompt_tokens + deployment.workload.output_tokens
+
+
+def utilization(deployment: Deployment, rules: Engine) -> float:
+    """Share of the reported memory that the engine may use: as asked, else the engine's default."""
+    asked = deployment.memory.gpu_memory_utilization if deployment.memory is not None else None
+    return asked if asked is not None else rules.gpu_memory_utilization

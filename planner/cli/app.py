@@ -1,0 +1,70 @@
+"""The command `planner`: which commands there are, and what happens when one ends badly."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from planner import __version__
+from planner.cli.exit_codes import ExitCode
+from planner.diagnostics import PlannerError
+
+EPILOGUE = (
+    "Exit codes: 0 answered, 1 invalid input or a missed target, 2 usage, 3 proved infeasible, 4 limit reached without a plan, "
+    "70 internal, 130 interrupted."
+)
+
+app = App(
+    name="planner",
+    help="Plan LLM inference deployments: parallelism, GPU placement, cost and proof.",
+    help_epilogue=EPILOGUE,
+    version=__version__,
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+)
+# Import strings keep the commands unloaded: `--version`, completion and `validate` never import the solver.
+app.command("planner.cli.solve:solve", name="solve")
+app.command("planner.cli.validate:validate", name="validate")
+app.command("planner.cli.catalog:catalog", name="catalog")
+app.command("planner.cli.schema:schema", name="schema")
+app.command("planner.cli.init:init", name="init")
+app.register_install_completion_command(name="--install-completion")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; bad input ends in diagnostics on stderr, never in a traceback."""
+    from planner.cli.console import diagnostics_document, print_json
+
+    try:
+        result = app(list(arguments), exit_on_error=False, print_error=True)
+    except CycloptsError:
+        return ExitCode.USAGE
+    except PlannerError as error:
+        if "--json" in arguments:
+            print_json(diagnostics_document("invalid", error.diagnostics))
+        for diagnostic in error.diagnostics:
+            sys.stderr.write(f"{diagnostic.severity.value}: {diagnostic}\n")
+        return ExitCode.INVALID
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our pipe went away; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.ANSWERED
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a person on call gets a sentence, not a traceback
+        if {"-v", "--verbose"} & set(arguments):
+            import traceback
+
+            traceback.print_exc()
+        sys.stderr.write(f"internal error: {type(error).__name__}: {error}; run again with --verbose and report it with your files\n")
+        return ExitCode.INTERNAL
+    return int(result) if isinstance(result, int) else ExitCode.ANSWERED
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,107 @@
+"""`planner solve`: the plan of a problem."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from planner.cli.console import Common, answer_console, print_diagnostics, print_json
+from planner.cli.exit_codes import ExitCode
+from planner.diagnostics import Diagnostic
+from planner.plan.document import PlanDocument
+
+NO_COMMON = Common()
+
+
+def solve(
+    problem: str,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    override: Annotated[tuple[str, ...], Parameter(name="--set", negative="")] = (),
+    force: str | None = None,
+    explain: str | None = None,
+    time_limit: str | None = None,
+    gap: float = 0.0,
+    profile: Literal["calibrated", "hockney"] | None = None,
+    log: Annotated[bool, Parameter(negative="")] = False,
+    common: Common = NO_COMMON,
+) -> int:
+    """Find the best plan of a problem: shapes, GPUs, cost, times, proof, alternatives and limits.
+
+    Parameters
+    ----------
+    problem
+        Problem file (YAML or JSON), or `-` for standard input.
+    output
+        Also write the plan as JSON to this file.
+    override
+        Change one value of the problem or its topology, as PATH=VALUE (`deployments.chat.workload.concurrency=64`); may be repeated.
+    force
+        Allow only this shape, for example `tp8` or `tp4-pp2-ep4-dp2`.
+    explain
+        Say why a shape is not chosen, for example `tp16`.
+    time_limit
+        Stop the solver after this long (`30s`); without it the limit is a fixed amount of work, so that answers repeat.
+    gap
+        Stop when the plan is proved to be within this share of the best (0.01 = 1 %).
+    profile
+        Physics to use in place of the problem's: `calibrated` or `hockney`.
+    log
+        Print the solver's own log on stderr.
+    common
+        Options of every command.
+    """
+    from planner.answer.answering import Options, answer
+    from planner.quantities import Kind, parse_quantity
+
+    seconds = None if time_limit is None else parse_quantity(time_limit, Kind.SECONDS)
+    options = Options(overrides=override, force=force, time_limit=seconds, gap=gap, profile=profile, log=log)
+    result = answer(problem, options)
+    if result.audit_errors:
+        print_diagnostics(result.audit_errors, common)
+        sys.stderr.write("internal error: the audit rejected the plan above, which is therefore not shown\n")
+        return ExitCode.INTERNAL
+    plan = result.plan
+    if output is not None:
+        _write(output, plan)
+    if explain is not None:
+        sys.stdout.write("\n".join(result.explain(explain)) + "\n")
+        return ExitCode.ANSWERED
+    if common.json:
+        print_json(plan.model_dump(mode="json"))
+    else:
+        _print_text(result, common)
+    print_diagnostics(result.warnings, common)
+    if plan.stopped_by == "interrupt":
+        return ExitCode.INTERRUPTED
+    return {"infeasible": ExitCode.INFEASIBLE, "unknown": ExitCode.NO_PLAN_IN_TIME}.get(plan.status, ExitCode.ANSWERED)
+
+
+def _write(output: Path, plan: PlanDocument) -> None:
+    """Write the plan as JSON; a place that cannot be written is a diagnostic, not a traceback."""
+    from planner.diagnostics import PlannerError
+
+    try:
+        output.write_text(plan.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        message = f"cannot write {output}: {error.strerror or error}"
+        raise PlannerError(
+            [Diagnostic("OUTPUT_NOT_WRITABLE", message, "name a file in a folder that exists and may be written")]
+        ) from error
+
+
+def _print_text(result: object, common: Common) -> None:
+    """Print the plan for a person."""
+    from rich.text import Text
+
+    from planner.answer.answering import Answer
+    from planner.report.terminal import plan_lines, style_of
+
+    assert isinstance(result, Answer)
+    console = answer_console(common)
+    for line in plan_lines(result.plan, result.loaded.fabric, result.targets()):
+        console.print(Text(line, style=style_of(line)), soft_wrap=True)

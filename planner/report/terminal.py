@@ -1,0 +1,197 @@
+"""The answer for a person: what to run, where, what it costs, how sure, what else there was and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TypeVar
+
+from planner.plan.document import CheckDocument, DeploymentDocument, PlanDocument, ReplicaDocument
+from planner.report.grid import grid_text
+from planner.report.words import gap_words, gibibytes, milliseconds, money, per_hour, percent, quantity_of, shape_words
+from planner.topology.fabric import Fabric
+
+Item = TypeVar("Item")
+MOST_ALTERNATIVES = 3
+MOST_REJECTED = 6
+VERDICT_STYLES = {"ok": "green", "warn": "yellow", "fail": "red", "info": "default"}
+
+
+def plan_lines(plan: PlanDocument, fabric: Fabric, targets: dict[str, tuple[float | None, float | None, float | None]]) -> Iterator[str]:
+    """Lines of the answer, without colours.
+
+    `targets` maps a deployment to what was asked: TPOT [s], TTFT [s], least efficiency [share], each None when not asked.
+    """
+    yield headline(plan)
+    yield ""
+    for deployment in plan.deployments:
+        yield from deployment_lines(plan, deployment, targets.get(deployment.name, (None, None, None)))
+    if plan.deployments:
+        yield "placement"
+        for line in grid_text(plan, fabric):
+            yield f"  {line}"
+        yield ""
+    yield from _alternatives(plan)
+    yield from _rejected(plan)
+    yield from _binding(plan)
+    yield from _checks(plan)
+
+
+def headline(plan: PlanDocument) -> str:
+    """Status, value, bound and gap in one line."""
+    if plan.objective is None:
+        words = {"infeasible": "impossible", "unknown": "no answer within the limit"}.get(plan.status, plan.status)
+        return f"{plan.problem} · {words}"
+    objective = plan.objective
+    value, bound = (_in_unit(figure, objective.unit, plan.currency) for figure in (objective.value, objective.bound))
+    parts = [f"{plan.problem} · {plan.status}: {value}, bound {bound}, gap {gap_words(objective.gap)}"]
+    if objective.name != "cost" and plan.cost_per_hour is not None:
+        parts.append(per_hour(plan.cost_per_hour, plan.currency))
+    if plan.stopped_by:
+        parts.append(f"stopped by {plan.stopped_by}")
+    parts.append("audited")
+    return " · ".join(parts)
+
+
+def _in_unit(value: float, unit: str, currency: str) -> str:
+    if unit == "$/h":
+        return per_hour(value, currency)
+    if unit == "s":
+        return milliseconds(value)
+    return f"{value:,.6g} {unit}"
+
+
+def deployment_lines(
+    plan: PlanDocument, deployment: DeploymentDocument, targets: tuple[float | None, float | None, float | None]
+) -> Iterator[str]:
+    """What one deployment runs, its times against what was asked, and its memory."""
+    groups = [(shape, list(replicas)) for shape, replicas in groupby(deployment.replicas, key=lambda replica: replica.shape)]
+    width = max(len(name.name) for name in plan.deployments)
+    for index, (shape, replicas) in enumerate(groups):
+        replica = replicas[0]
+        name = deployment.name if index == 0 else ""
+        gpus = len(replica.ranks) * len(replicas)
+        price = None if replica.price_per_hour is None else replica.price_per_hour * len(replicas)
+        engine = deployment.engine.name + (f" {deployment.engine.version}" if deployment.engine.version else "")
+        parts = [
+            deployment.model,
+            f"{shape.weights_dtype} weights, {shape.kv_dtype} KV",
+            engine,
+            f"{shape_words(shape.tp, shape.pp, shape.ep, shape.dp)}, {quantity_of(len(replicas), 'replica')}",
+            f"{gpus} of {plan.gpus_total} GPUs ({shape.gpu})",
+            per_hour(price, plan.currency),
+        ]
+        if deployment.usd_per_million_output_tokens is not None:
+            parts.append(f"{money(deployment.usd_per_million_output_tokens, plan.currency)} per 1M output tokens")
+        yield f"{name:<{width}}   {' · '.join(parts)}"
+        for line in _figures(replica, deployment, targets):
+            yield f"  {line}"
+    yield ""
+
+
+def _figures(
+    replica: ReplicaDocument, deployment: DeploymentDocument, targets: tuple[float | None, float | None, float | None]
+) -> Iterator[str]:
+    times, memory, shape = replica.times, replica.memory, replica.shape
+    tpot, ttft, efficiency = targets
+    parts = [("compute", times.compute_s), ("all-reduce", times.tp_comm_s), ("pipeline", times.pp_comm_s)]
+    parts += [("expert exchange", times.ep_comm_s), ("fixed", times.fixed_s)]
+    shown = " + ".join(f"{name} {seconds * 1e3:.1f}" for name, seconds in parts if seconds > 0)
+    asked = f"  (asked <= {milliseconds(tpot)})" if tpot is not None else ""
+    yield (
+        f"time per token   {milliseconds(times.tpot_s)}{asked}   {shown}   overhead {percent(times.overhead)}   "
+        f"efficiency {percent(times.efficiency)}" + (f" (asked >= {percent(efficiency)})" if efficiency is not None else "")
+    )
+    asked = f"  (asked <= {milliseconds(ttft)})" if ttft is not None else ""
+    waits = f" + queueing {milliseconds(times.queueing_s)}" if times.queueing_s > 0 else ""
+    yield (
+        f"first token      {milliseconds(times.ttft_s)}{asked}   prefill {milliseconds(times.prefill_compute_s)} + "
+        f"communication {milliseconds(times.prefill_comm_s)}{waits}"
+    )
+    stage = f", stage {memory.stage}" if shape.pp > 1 else ""
+    yield (
+        f"memory per GPU   weights {gibibytes(memory.weights_gib)} + KV {gibibytes(memory.kv_gib)} + other {gibibytes(memory.other_gib)} "
+        f"({gibibytes(memory.other_low_gib)}-{gibibytes(memory.other_high_gib)}) of {gibibytes(memory.budget_gib)} GiB{stage}: "
+        f"{gibibytes(memory.free_gib)} free, room for {quantity_of(memory.max_sequences, 'sequence')}"
+    )
+    if shape.pp > 1:
+        yield f"layers           {' + '.join(str(count) for count in shape.partition)} over {shape.pp} stages, bubble {percent(times.bubble, 1)}"
+    yield (
+        f"throughput       {replica.throughput_tokens_s:,.0f} output tokens/s a replica at batch {shape.batch}; "
+        f"serves {deployment.capacity:,.6g} of {deployment.load:,.6g} {deployment.load_unit} asked"
+    )
+
+
+def _alternatives(plan: PlanDocument) -> Iterator[str]:
+    yield from _listed(
+        "next best",
+        (
+            f"{_owner(plan, other.deployment)}{shape_words(other.shape.tp, other.shape.pp, other.shape.ep, other.shape.dp)} x "
+            f"{other.replicas} on {other.shape.gpu}, {other.gpus} GPUs  {per_hour(other.price_per_hour, plan.currency)}  "
+            f"{milliseconds(other.tpot_s)}   {other.reason}"
+            for other in _first_of_each(plan.alternatives, MOST_ALTERNATIVES)
+        ),
+    )
+
+
+def _rejected(plan: PlanDocument) -> Iterator[str]:
+    yield from _listed(
+        "nearest misses" if plan.status == "infeasible" else "not possible",
+        (
+            f"{_owner(plan, other.deployment)}{shape_words(other.shape.tp, other.shape.pp, other.shape.ep, other.shape.dp)} on "
+            f"{other.shape.gpu}: {other.message} [{other.code}]"
+            for other in _first_of_each(plan.rejected, MOST_REJECTED)
+        ),
+    )
+
+
+def _binding(plan: PlanDocument) -> Iterator[str]:
+    yield from _listed("limited by", (f"{_owner(plan, item.deployment)}{item.message}" for item in plan.binding))
+
+
+def _checks(plan: PlanDocument) -> Iterator[str]:
+    for name, group in groupby(plan.checks, key=lambda check: check.deployment):
+        yield from _listed(f"check {name}" if len({check.deployment for check in plan.checks}) > 1 else "check", map(check_line, group))
+
+
+def check_line(check: CheckDocument) -> str:
+    """One step of the checklist with its verdict."""
+    return f"{check.step:>2} {check.verdict:<4} {check.name}: {check.message}"
+
+
+def _listed(title: str, items: Iterator[str]) -> Iterator[str]:
+    lines = list(items)
+    if not lines:
+        return
+    yield title
+    for line in lines:
+        yield f"  {line}"
+    yield ""
+
+
+def _owner(plan: PlanDocument, deployment: str | None) -> str:
+    """Name of the deployment before a line, where there is more than one to confuse."""
+    names = {item.deployment for item in plan.rejected} | {item.name for item in plan.deployments}
+    return f"{deployment}: " if deployment and len(names) > 1 else ""
+
+
+def _first_of_each(items: Iterable[Item], most: int) -> list[Item]:
+    """Keep the first `most` items of each deployment, in order."""
+    seen: dict[str, int] = {}
+    kept = []
+    for item in items:
+        name = str(getattr(item, "deployment", ""))
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] <= most:
+            kept.append(item)
+    return kept
+
+
+def style_of(line: str) -> str:
+    """Rich style of one line of the answer: headings bold, verdicts in their colour."""
+    if " · " in line and not line.startswith(" ") and line.endswith("audited"):
+        return "bold"
+    for verdict, style in VERDICT_STYLES.items():
+        if line.lstrip()[2:].lstrip().startswith(f"{verdict} ") and line.lstrip()[:2].strip().isdigit():
+            return style
+    return "" if line.startswith(" ") else "bold"
