@@ -1,0 +1,106 @@
+"""Document -> fabric: everything looked up, checked at once, numbered and pooled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from planner.diagnostics import Diagnostic, Severity, raise_errors
+from planner.topology.document import FabricDescription, TopologyDocument
+from planner.topology.fabric import Fabric
+from planner.topology.groups import HostGroup
+from planner.topology.inventory import Inventory, take_stock
+from planner.topology.levels import NETWORK, Labels
+from planner.topology.occupancy import read_states
+from planner.topology.paths import LinkPath
+from planner.topology.pools import Pool, inside_path, leaf_ratio, network_path
+from planner.topology.resolve import resolve
+
+
+def build_fabric(document: TopologyDocument) -> Fabric:
+    """Build the fabric a document describes.
+
+    Raises
+    ------
+    PlannerError
+        With every fault of the document, each with its document path as place.
+    """
+    groups, network, diagnostics = resolve(document)
+    raise_errors(diagnostics)
+    inventory = take_stock(groups)
+    state, faults = read_states(document, inventory)
+    raise_errors([*diagnostics, *faults])
+    inventory.state[:] = state
+    pools, pool_of_node = _pool(inventory, network)
+    return Fabric(document.name, document.currency, inventory, pools, pool_of_node, network, (*diagnostics, *_price_notes(pools)))
+
+
+def _pool(inventory: Inventory, network: FabricDescription) -> tuple[tuple[Pool, ...], Labels]:
+    likeness: dict[tuple[object, ...], int] = {}
+    pool_of_group = np.array([likeness.setdefault(group.likeness(), len(likeness)) for group in inventory.groups], dtype=np.int64)
+    pool_of_node = pool_of_group[inventory.group]
+    gpus = np.diff(inventory.first_gpu)
+    pools: list[Pool] = []
+    for index in range(len(likeness)):
+        members = [group for group, pool in zip(inventory.groups, pool_of_group.tolist(), strict=True) if pool == index]
+        rows = np.flatnonzero(pool_of_node == index)
+        first = members[0]
+        scale_up_level = "domain" if first.wiring.whole_host else "host"
+        levels = _levels(inventory, rows, first, scale_up_level)
+        per_scope = np.bincount(inventory.scope[rows], weights=gpus[rows])
+        pools.append(
+            Pool(
+                index=index,
+                gpu=first.gpu,
+                gpus_per_node=first.wiring.gpus,
+                nodes=len(rows),
+                price_per_gpu=first.price.per_gpu,
+                price_per_node=first.price.per_node,
+                price_source=first.price.source,
+                billing=first.price.billing,
+                levels=levels,
+                scale_up_level=scale_up_level,
+                scope_size=int(per_scope.max()),
+                paths=tuple(_path(level, members, network) for level in levels),
+                wiring=first.wiring,
+                nics=first.nics,
+            )
+        )
+    return tuple(pools), pool_of_node
+
+
+def _levels(inventory: Inventory, rows: Labels, first: HostGroup, scale_up_level: str) -> tuple[str, ...]:
+    """Levels at which some of the pool's scopes are joined that were not joined before."""
+    inside = ("gpu", first.wiring.level, scale_up_level) if first.wiring.level else ("gpu", scale_up_level)
+    found = [level for level in inside if level]
+    before = len(np.unique(inventory.scope[rows]))
+    for level in NETWORK:
+        now = len(np.unique(inventory.level_labels(level)[rows]))
+        if now < before:
+            found.append(level)
+        before = now
+    return tuple(found)
+
+
+def _path(level: str, members: Sequence[HostGroup], network: FabricDescription) -> LinkPath:
+    """Path of a pool's level, through the most oversubscribed of its leaves."""
+    first = members[0]
+    if level not in NETWORK:
+        return inside_path(level, first)
+    assert first.nics is not None
+    worst = max(leaf_ratio(group.leaves, network) for group in members)
+    return network_path(level, first, first.nics, worst, network)
+
+
+def _price_notes(pools: Sequence[Pool]) -> list[Diagnostic]:
+    return [
+        Diagnostic(
+            "PRICE_FROM_CATALOG",
+            f"{pool.gpu.name} has no price in the topology; ${pool.price_per_gpu:.2f}/h a GPU is taken from the {pool.price_source}",
+            "write price: on the nodes to use your own",
+            Severity.NOTE,
+        )
+        for pool in pools
+        if pool.price_per_gpu is not None and pool.price_source != "topology"
+    ]

@@ -1,0 +1,146 @@
+"""The fabric as networkx graphs: hosts and switches, or down to the GPU.
+
+Vertices are named by kind: `host/h100-01`, `gpu/h100-01/3`, `nvswitch/rack-1`, `leaf/leaf-1`, `spine/spine-1`, `core`. Each edge carries `level` (the level it
+first serves), `link` (catalog name), `kind`, `alpha` [s], `beta` [s/B] and `bandwidth` [B/s, one direction]. The components of the subgraph of
+edges up to a level are the sets of GPUs joined at that level; the columns of the inventory hold the same components, computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import networkx as nx
+
+from planner.catalog.links import Link
+from planner.topology.groups import HostGroup
+from planner.topology.inventory import STATES
+from planner.topology.levels import LEVELS
+from planner.topology.pools import leaf_ratio
+
+if TYPE_CHECKING:
+    from planner.topology.fabric import Fabric
+
+CORE = "core"
+
+
+def _edge(graph: nx.Graph, one: str, other: str, level: str, link: Link, bandwidth: float) -> None:
+    graph.add_edge(
+        one,
+        other,
+        level=level,
+        link=link.name,
+        kind=link.kind,
+        alpha=link.hockney_alpha.value,
+        beta=1.0 / bandwidth,
+        bandwidth=bandwidth,
+    )
+
+
+def host_graph(fabric: Fabric) -> nx.Graph:
+    """Graph of hosts, domains of several hosts, leaves, spines and the core.
+
+    A host's interfaces are spread evenly over its leaves. A leaf's uplinks carry what its hosts can offer over its oversubscription, spread
+    evenly over its spines.
+    """
+    inventory = fabric.inventory
+    graph = nx.Graph(name=fabric.name)
+    for row, name in enumerate(inventory.names):
+        group = inventory.groups[int(inventory.group[row])]
+        graph.add_node(
+            f"host/{name}", kind="host", name=name, gpu=group.gpu.name, gpus=group.wiring.gpus, pool=int(fabric.pool_of_node[row])
+        )
+        _attach(graph, f"host/{name}", group)
+    _raise_switches(graph, fabric)
+    return graph
+
+
+def _attach(graph: nx.Graph, host: str, group: HostGroup) -> None:
+    """Add a host's edges to its domain and its leaves."""
+    if group.nvlink_domain is not None and group.wiring.link is not None:
+        graph.add_node(f"nvswitch/{group.nvlink_domain}", kind="nvswitch", name=group.nvlink_domain)
+        _edge(
+            graph,
+            host,
+            f"nvswitch/{group.nvlink_domain}",
+            "domain",
+            group.wiring.link,
+            group.wiring.gpus * group.wiring.link.bandwidth.value,
+        )
+    if group.nics is None:
+        return
+    for leaf in group.leaves:
+        graph.add_node(f"leaf/{leaf}", kind="leaf", name=leaf)
+        _edge(graph, host, f"leaf/{leaf}", "leaf", group.nics.link, group.nics.count * group.nics.speed / len(group.leaves))
+
+
+def _raise_switches(graph: nx.Graph, fabric: Fabric) -> None:
+    """Add spines and the core above the leaves."""
+    groups = [group for group in fabric.inventory.groups if group.nics is not None]
+    spines_of: dict[str, dict[str, Link]] = {}
+    top: dict[str, tuple[Link, float]] = {}
+    for group in groups:
+        assert group.nics is not None
+        for leaf in group.leaves:
+            spines_of.setdefault(leaf, {}).update((spine, group.nics.link) for spine in group.spines)
+        if not group.leaves:
+            top.update((f"host/{name}", (group.nics.link, group.nics.count * group.nics.speed)) for name in group.names)
+    for leaf, spines in spines_of.items():
+        offered = sum(edge["bandwidth"] for _, _, edge in graph.edges(f"leaf/{leaf}", data=True))
+        uplink = offered / leaf_ratio((leaf,), fabric.network)
+        link = next(group.nics.link for group in groups if group.nics is not None and leaf in group.leaves)
+        if not spines:
+            top[f"leaf/{leaf}"] = (link, uplink)
+        for spine, spine_link in spines.items():
+            graph.add_node(f"spine/{spine}", kind="spine", name=spine)
+            _edge(graph, f"leaf/{leaf}", f"spine/{spine}", "spine", spine_link, uplink / len(spines))
+            carried = top.get(f"spine/{spine}", (spine_link, 0.0))[1] + uplink / len(spines) / fabric.network.spine_oversubscription
+            top[f"spine/{spine}"] = (spine_link, carried)
+    if len(top) > 1:
+        graph.add_node(CORE, kind="core", name=CORE)
+        for switch, (link, bandwidth) in top.items():
+            _edge(graph, switch, CORE, "fabric", link, bandwidth)
+
+
+def gpu_graph(fabric: Fabric) -> nx.Graph:
+    """Graph down to the GPUs: direct NVLink or xGMI edges, NVSwitch domains, PCIe to the host."""
+    inventory = fabric.inventory
+    graph = host_graph(fabric)
+    for row, name in enumerate(inventory.names):
+        group = inventory.groups[int(inventory.group[row])]
+        level = fabric.pools[int(fabric.pool_of_node[row])].scale_up_level
+        start = int(inventory.first_gpu[row])
+        for gpu in range(group.wiring.gpus):
+            state = STATES[int(inventory.state[start + gpu])]
+            graph.add_node(f"gpu/{name}/{gpu}", kind="gpu", host=name, index=gpu, gpu=group.gpu.name, state=state)
+            _edge(graph, f"gpu/{name}/{gpu}", f"host/{name}", level, group.wiring.pcie, group.wiring.pcie.bandwidth.value)
+        _join_gpus(graph, name, group)
+    return graph
+
+
+def _join_gpus(graph: nx.Graph, name: str, group: HostGroup) -> None:
+    """Add the scale-up edges of one host."""
+    wiring = group.wiring
+    if wiring.link is None:
+        return
+    if wiring.direct:
+        labels = wiring.group_labels()
+        for first, second, bandwidth in wiring.direct:
+            inside = wiring.level if labels[first] == labels[second] and wiring.groups else None
+            level = inside or ("domain" if wiring.whole_host else "host")
+            _edge(graph, f"gpu/{name}/{first}", f"gpu/{name}/{second}", level, wiring.link, bandwidth)
+    elif wiring.gpus > 1 or group.nvlink_domain is not None:
+        switch = f"nvswitch/{group.nvlink_domain or name}"
+        graph.add_node(switch, kind="nvswitch", name=group.nvlink_domain or name)
+        for gpu in range(wiring.gpus):
+            _edge(graph, f"gpu/{name}/{gpu}", switch, "domain", wiring.link, wiring.link.bandwidth.value)
+
+
+def components_up_to(graph: nx.Graph, level: str) -> Iterable[set[str]]:
+    """Connected components of the graph under edges of this level and the ones below it."""
+    upto = set(LEVELS[: LEVELS.index(level) + 1])
+    kept = nx.Graph()
+    kept.add_nodes_from(graph)
+    kept.add_edges_from((one, other) for one, other, at in graph.edges(data="level") if at in upto)
+    found: Iterable[set[str]] = nx.connected_components(kept)
+    return found

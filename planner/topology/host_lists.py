@@ -1,0 +1,106 @@
+"""Host lists: "h100-[01-16]" <-> its names, in ClusterShell's grammar, with the size bounded before anything is expanded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+# ClusterShell also knows set operators (! & ^), node groups (@racks) and wildcards, which read files of the machine: refused.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FOLDED: Final = re.compile(r"(?:[A-Za-z0-9._-]|\[[0-9][0-9,/-]*\])+(?:,(?:[A-Za-z0-9._-]|\[[0-9][0-9,/-]*\])+)*")
+_BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
+_RANGE: Final = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12})(?:/([1-9][0-9]{0,8}))?)?")
+_LONGEST_SHOWN: Final = 60
+
+
+class HostListError(ValueError):
+    """A host list that cannot be read: `code`, `message` and `hint` of the diagnostic to make of it."""
+
+    def __init__(self, code: str, message: str, hint: str) -> None:
+        self.code = code
+        self.message = message
+        self.hint = hint
+        super().__init__(f"{message}; {hint}")
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+
+
+def _outside_brackets(text: str) -> list[str]:
+    """Split at the commas that separate hosts, not at those inside brackets."""
+    return re.split(r",(?![^\[]*\])", text)
+
+
+def count_hosts(text: str) -> int:
+    """Number of names a host list stands for, found without expanding it.
+
+    Raises
+    ------
+    HostListError
+        If a bracket holds no range of numbers.
+    """
+    total = 0
+    for part in _outside_brackets(text):
+        names = 1
+        for inside in _BRACKETS.findall(part):
+            names *= sum(_count_range(piece, text) for piece in inside.split(","))
+        total += names
+    return total
+
+
+def _count_range(piece: str, text: str) -> int:
+    found = _RANGE.fullmatch(piece)
+    if found is None:
+        raise HostListError(
+            "HOST_LIST_INVALID", f"host list `{_shown(text)}` has the range `{_shown(piece)}`", "write ranges such as [01-16] or [1,3-5]"
+        )
+    low, high, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+    if high < low:
+        raise HostListError(
+            "HOST_LIST_INVALID", f"host list `{_shown(text)}` counts down from {low} to {high}", f"write [{found[2]}-{found[1]}]"
+        )
+    return (high - low) // step + 1
+
+
+def expand_hosts(text: str, most: int) -> tuple[str, ...]:
+    """Names a host list stands for, in ClusterShell's order, leading zeros kept.
+
+    Parameters
+    ----------
+    text : str
+        One name or a host list in ClusterShell's grammar: "h100-[01-16]", "a[1-3]m[1-2],b7", "n[0-8/2]".
+    most : int
+        Largest number of names accepted.
+
+    Raises
+    ------
+    HostListError
+        HOST_LIST_INVALID for text that is no host list, HOST_LIST_TOO_LARGE for one that names more than `most` hosts.
+    """
+    if _PLAIN.fullmatch(text):
+        return (text,)
+    if not _FOLDED.fullmatch(text):
+        hint = "write letters, digits, dots, dashes and ranges in brackets, such as h100-[01-16]"
+        raise HostListError("HOST_LIST_INVALID", f"`{_shown(text)}` is not a host list", hint)
+    hosts = count_hosts(text)
+    if hosts > most:
+        raise HostListError("HOST_LIST_TOO_LARGE", f"host list `{_shown(text)}` names {hosts:,} hosts", f"at most {most:,} are read")
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
+
+    try:
+        return tuple(str(name) for name in NodeSet(text, resolver=RESOLVER_NOGROUP))
+    except NodeSetParseError as error:
+        raise HostListError(
+            "HOST_LIST_INVALID", f"`{_shown(text)}` is not a host list: {error}", "write for example h100-[01-16]"
+        ) from None
+
+
+def fold_hosts(names: Sequence[str]) -> str:
+    """Host list that stands for the names: h100-01, h100-02 -> "h100-[01-02]"."""
+    if len(names) == 1:
+        return names[0]
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+    return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))
