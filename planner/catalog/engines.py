@@ -1,0 +1,272 @@
+"""Serving engines by version: what they reserve, how they lay a model out, and which layouts they refuse.
+
+`engine("vllm")`, `engine("vllm", "0.7.2")` and `engine("vllm 0.7.2")` give the facts of one version; without a version the one that
+the constants were measured on. Everything is data in `data/engines.toml`, with its public source.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal
+
+from planner.catalog.architecture import ModelArchitecture
+from planner.catalog.gpus import Gpu
+from planner.catalog.nearest import plain, unknown_name
+from planner.catalog.read import DATA
+
+Effect = Literal["error", "warning", "none"]
+LowExpectedHigh = tuple[float, float, float]
+
+GIB: Final = 2.0**30
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRule:
+    """One legality rule as an engine version has it: `effect` when it is broken, a hint of the engine's own, and the public source."""
+
+    rule: str
+    effect: Effect
+    source: str
+    hint: str = ""
+    part: str | None = None  # restricts the rule to one family of tensors (expert, shared_expert, ...)
+
+
+@dataclass(frozen=True, slots=True)
+class FormatSupport:
+    """How an engine runs weights that the GPU does not multiply natively.
+
+    From compute capability `expanded_from` on it expands them to 16 bits in the kernel; None = native arithmetic only. `amd` = on CDNA too.
+    """
+
+    name: str
+    expanded_from: float | None
+    amd: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPadding:
+    """Multiples to which a kernel pads the width and the inputs of every expert's matrices; 1 = as they are."""
+
+    expert_width: int
+    expert_inputs: int
+    source: str
+
+
+NO_PADDING: Final = KernelPadding(1, 1, "")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Facts of one engine version. Terms of memory are (low, expected, high) [B].
+
+    `sampler_bytes` is the peak of sampling per sequence and vocabulary entry [B]: it is what an engine's start-up profile finds for small models,
+    since logits are not divided by tensor parallelism. `sampler_rank` says whether every rank of the last stage samples or the first one alone.
+    `graphs_inside_budget` and `activations_inside_budget` tell whether the engine takes that memory out of its own budget, or leaves it to
+    what the budget does not claim.
+    """
+
+    name: str
+    title: str
+    version: str
+    source: str
+    gpu_memory_utilization: float
+    budget: str
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    large_gpu_bytes: float
+    large_gpu_except: str
+    large_max_num_seqs: int
+    large_max_num_batched_tokens: int
+    block_size: int
+    kv_cache: str
+    vocabulary_padding: int
+    sliding_window: str
+    pipeline_split: str
+    pipeline_override: str
+    expert_parallel: str
+    attention_dp: str
+    vision: str
+    absorbs_latent_up_projection: bool
+    sampler_bytes: float
+    sampler_rank: str
+    activation_low: float
+    activation_high: float
+    graphs: LowExpectedHigh
+    context: LowExpectedHigh
+    communicator: LowExpectedHigh
+    graphs_inside_budget: bool
+    activations_inside_budget: bool
+    constants_source: str
+    rules: tuple[EngineRule, ...]
+    formats: tuple[FormatSupport, ...]
+    padding: tuple[tuple[str, KernelPadding], ...]
+    sources: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.version))
+
+    def rule(self, name: str, part: str | None = None) -> EngineRule | None:
+        """First rule called `name` that holds for this version and this family of tensors."""
+        return next((rule for rule in self.rules if rule.rule == name and rule.part in (None, part)), None)
+
+    def format(self, name: str) -> FormatSupport | None:
+        """How weights of this format run where the GPU does not multiply them natively."""
+        return next((support for support in self.formats if support.name == name), None)
+
+    def kernel_padding(self, weights: str) -> KernelPadding:
+        """Padding of the experts' matrices for a weights dtype."""
+        return next((padding for name, padding in self.padding if name == weights), NO_PADDING)
+
+    def is_large(self, gpu: Gpu) -> bool:
+        """Tell whether the engine treats `gpu` as a large one, with higher defaults."""
+        if self.large_gpu_except and self.large_gpu_except in gpu.name:
+            return False
+        return gpu.memory.value > self.large_gpu_bytes
+
+    def sequences(self, gpu: Gpu) -> int:
+        """Default largest number of running sequences (the engine's own cap, e.g. max_num_seqs)."""
+        return self.large_max_num_seqs if self.is_large(gpu) else self.max_num_seqs
+
+    def batched_tokens(self, gpu: Gpu) -> int:
+        """Default largest number of tokens of one step (chunk of prefill)."""
+        return self.large_max_num_batched_tokens if self.is_large(gpu) else self.max_num_batched_tokens
+
+    def kv_cache_dtype(self, architecture: ModelArchitecture) -> str:
+        """Number format of the KV cache when nobody asks for one: the model's own, or the checkpoint's where the engine follows it."""
+        scheme = architecture.quantization
+        if self.kv_cache == "checkpoint" and scheme is not None and scheme.kv_cache is not None:
+            return scheme.kv_cache
+        return architecture.dtype
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Turn `0.9.1rc2` into (0, 9, 1); what follows the numbers of a part is ignored."""
+    numbers = []
+    for part in version.lstrip("v").split("+")[0].split("."):
+        found = re.match(r"\d+", part)
+        if found is None:
+            break
+        numbers.append(int(found.group()))
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def matches(version: str, bounds: str) -> bool:
+    """Tell whether a version lies within comma-separated bounds such as `>=0.9,<0.17`; `+name` matches a build carrying that patch."""
+    builds = version.split("+")[1:]
+    for bound in filter(None, (part.strip() for part in bounds.split(","))):
+        if bound.startswith("+"):
+            if bound[1:] not in builds:
+                return False
+            continue
+        operator, limit = re.match(r"(>=|<=|<|>|==)(.*)", bound).groups()  # type: ignore[union-attr]  # a test reads every bound of the table
+        key, other = version_key(version), version_key(limit)
+        held = {">=": key >= other, "<=": key <= other, "<": key < other, ">": key > other, "==": key == other}[operator]
+        if not held:
+            return False
+    return True
+
+
+@cache
+def _tables() -> Mapping[str, Any]:
+    return tomllib.loads((DATA / "engines.toml").read_text(encoding="utf-8"))
+
+
+def engine_names() -> tuple[str, ...]:
+    """Names of all engines of the catalog."""
+    return tuple(_tables())
+
+
+def engine(name: str, version: str | None = None) -> Engine:
+    """Look an engine up by name and version; a name may carry its version ("vllm 0.7.2", "vllm==0.7.2").
+
+    Raises
+    ------
+    PlannerError
+        UNKNOWN_ENGINE with the nearest names.
+    """
+    words = re.split(r"[\s@=]+", name.strip(), maxsplit=1)
+    if version is None and len(words) == 2 and version_key(words[1]):
+        return _engine(words[0], words[1])
+    return _engine(name, version)
+
+
+@cache
+def _engine(name: str, version: str | None) -> Engine:
+    tables = _tables()
+    wanted = plain(name)
+    found = next((key for key, row in tables.items() if wanted in {plain(known) for known in (key, row["title"], *row["aliases"])}), None)
+    if found is None:
+        raise unknown_name("UNKNOWN_ENGINE", "engine", name, engine_names(), "planner catalog engines")
+    return _read(found, tables[found], version or tables[found]["default_version"])
+
+
+def engines() -> tuple[Engine, ...]:
+    """All engines, each in its default version."""
+    return tuple(engine(name) for name in engine_names())
+
+
+def _read(name: str, row: Mapping[str, Any], version: str) -> Engine:
+    values = dict(row)
+    sources = [row["source"]]
+    for change in row.get("changes", ()):
+        if matches(version, change["versions"]):
+            values.update({key: value for key, value in change.items() if key not in ("versions", "source")})
+            sources.append(change["source"])
+    held = {
+        key: [entry for entry in row.get(key, ()) if matches(version, entry.get("versions", ""))] for key in ("rules", "formats", "padding")
+    }
+    return Engine(
+        name=name,
+        version=version,
+        large_gpu_bytes=values["large_gpu_gib"] * GIB,
+        sampler_bytes=values["sampler_bytes_per_logit"],
+        graphs=_bytes(values["graph_gib"]),
+        context=_bytes(values["context_gib"]),
+        communicator=_bytes(values["communicator_gib"]),
+        activations_inside_budget=values.get("activations_inside_budget", True),
+        rules=tuple(EngineRule(e["rule"], e["effect"], e["source"], e.get("hint", ""), e.get("part")) for e in held["rules"]),
+        formats=tuple(FormatSupport(e["name"], e.get("expanded_from"), e.get("amd", False), e["source"]) for e in held["formats"]),
+        padding=tuple((e["format"], KernelPadding(e["expert_width"], e["expert_inputs"], e["source"])) for e in held["padding"]),
+        sources=tuple(dict.fromkeys(sources)),
+        **{key: values[key] for key in _PLAIN},
+    )
+
+
+_PLAIN: Final = (
+    "title",
+    "source",
+    "gpu_memory_utilization",
+    "budget",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "large_gpu_except",
+    "large_max_num_seqs",
+    "large_max_num_batched_tokens",
+    "block_size",
+    "kv_cache",
+    "vocabulary_padding",
+    "sliding_window",
+    "pipeline_split",
+    "pipeline_override",
+    "expert_parallel",
+    "attention_dp",
+    "vision",
+    "absorbs_latent_up_projection",
+    "sampler_rank",
+    "activation_low",
+    "activation_high",
+    "graphs_inside_budget",
+    "constants_source",
+)
+
+
+def _bytes(gib: list[float]) -> LowExpectedHigh:
+    low, expected, high = gib
+    return low * GIB, expected * GIB, high * GIB
