@@ -7,26 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.catalog.architecture import ModelArchitecture, Quantization
+from planner.catalog.architecture import ModelArchitecture
 from planner.catalog.gpus import Gpu
+from planner.problem.precision import Precision
 from planner.topology.paths import LinkPath
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Precision:
-    """Resolved number formats of a deployment.
-
-    `weights` is the dtype of the quantized linear weights (or of all when `quantization` is None), `kv_cache` and `activations`
-    dtype names of `catalog.dtypes`. `quantization` is the checkpoint's own scheme or the assumed one for `weights`.
-    """
-
-    weights: str
-    kv_cache: str
-    activations: str
-    quantization: Quantization | None = None
+__all__ = ["FloatArray", "IntArray", "Precision", "Setting", "ShapeArrays", "TimesTable"]
 
 
 @dataclass(frozen=True)
