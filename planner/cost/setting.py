@@ -39,6 +39,7 @@ class Setting:
     gpu_memory_utilization: float
     prefix_cache_hit_rate: float = 0.0
     profile: str = "calibrated"
+    request_rate: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,232 @@
+"""Time of matrix multiplications: reading the weights or multiplying with them, whichever takes longer, and a power law fitted to a user's own runs.
+
+Tensors of one layer kind that ranks cut alike are summed once; a call then costs a few vector operations per layer kind, however many shapes there are.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from io import StringIO
+
+import numpy as np
+
+from planner.catalog.architecture import FeedForward, LayerKind, ModelArchitecture
+from planner.catalog.gpus import Gpu
+from planner.catalog.step_times import StepConstants, weight_width
+from planner.cost.memory_weights import tensor_bytes
+from planner.cost.setting import FloatArray, Precision, Setting, ShapeArrays
+from planner.cost.tensors import EXPERT_SPLITS, Tensor, head_tensors, layer_tensors, rank_share
+from planner.diagnostics import Diagnostic, PlannerError
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Weights of one layer (or of the head) on the fullest rank, per shape [n].
+
+    `read` [s] is the time to read them once, `multiply` [s] the time to multiply one token of the rank with them. `expert_read` [s] reads every
+    routed expert of the rank, `expert_multiply` [s] is the rank's part for one token of the whole stage.
+    """
+
+    read: FloatArray
+    multiply: FloatArray
+    expert_read: FloatArray
+    expert_multiply: FloatArray
+    experts: int = 0
+    experts_per_token: int = 0
+
+
+def stored_dtype(tensor: Tensor, precision: Precision, model_dtype: str) -> str:
+    """Number format in which a tensor is stored: the precision's, or the model's own for families that quantization keeps high."""
+    scheme = precision.quantization
+    if scheme is not None and (tensor.family == "norm" or tensor.family in scheme.kept_high or tensor.name in scheme.kept_high):
+        return model_dtype
+    return precision.weights
+
+
+def peak_flops(gpu: Gpu, dtype: str) -> float:
+    """Dense FLOP/s of the data sheet for weights of `dtype` [FLOP/s]; formats without native arithmetic are multiplied in 16 bits."""
+    for candidate in (dtype, "bf16", "fp16"):
+        if gpu.computes(candidate):
+            return gpu.flops[candidate].value
+    return max(fact.value for fact in gpu.flops.values())
+
+
+def layer_matrices(kind: LayerKind, setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> Matrices:
+    """Weights of one layer of `kind`, per shape."""
+    return _matrices(layer_tensors(kind, setting.architecture.hidden_size), kind.feed_forward, setting, shapes, constants)
+
+
+def head_matrices(setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> Matrices:
+    """The output head, per shape."""
+    return _matrices(head_tensors(setting.architecture), None, setting, shapes, constants)
+
+
+def _matrices(
+    tensors: Iterable[Tensor], part: FeedForward | None, setting: Setting, shapes: ShapeArrays, constants: StepConstants
+) -> Matrices:
+    zeros = np.zeros(shapes.batch.shape)
+    totals = {True: [zeros, zeros], False: [zeros, zeros]}
+    for (_, _, representative), (read, multiply) in _alike(tensors, setting, constants).items():
+        share = rank_share(representative, shapes.tensor_parallel, shapes.expert_parallel, shapes.data_parallel)
+        total = totals[representative.split in EXPERT_SPLITS]
+        total[0] = total[0] + read * share
+        total[1] = total[1] + multiply * share
+    experts = part.experts if part is not None else 0
+    active = part.experts_per_token if part is not None else 0
+    return Matrices(
+        read=totals[False][0],
+        multiply=totals[False][1],
+        expert_read=totals[True][0],
+        expert_multiply=totals[True][1] * (active / experts if experts else 0.0),
+        experts=experts,
+        experts_per_token=active,
+    )
+
+
+def _alike(tensors: Iterable[Tensor], setting: Setting, constants: StepConstants) -> dict[tuple[str, int, Tensor], tuple[float, float]]:
+    """Seconds to read and to multiply one token with all tensors that ranks cut alike, keyed by the first tensor of each sort."""
+    first: dict[tuple[str, int, int], Tensor] = {}
+    sums: dict[tuple[str, int, Tensor], tuple[float, float]] = {}
+    for tensor in tensors:
+        sort = (tensor.split.value, tensor.units, tensor.rows if tensor.split.value == "vocabulary" else 0)
+        representative = first.setdefault(sort, tensor)
+        read, multiply = _tensor_seconds(tensor, setting, constants)
+        key = (sort[0], sort[1], representative)
+        before = sums.get(key, (0.0, 0.0))
+        sums[key] = (before[0] + read, before[1] + multiply)
+    return sums
+
+
+def _tensor_seconds(tensor: Tensor, setting: Setting, constants: StepConstants) -> tuple[float, float]:
+    model_dtype = setting.architecture.dtype
+    dtype = stored_dtype(tensor, setting.precision, model_dtype)
+    width = weight_width(dtype)
+    grouped = tensor.split in EXPERT_SPLITS
+    read_share = (constants.expert_read if grouped else constants.weight_read)[width]
+    multiply_share = (constants.expert_multiply if grouped else constants.multiply)[width]
+    size = tensor_bytes(tensor, setting.precision, model_dtype)
+    read = size / (setting.gpu.memory_bandwidth.value * read_share)
+    if tensor.columns == 1:  # norms and biases are added, not multiplied
+        return read, 0.0
+    return read, 2.0 * tensor.parameters / (peak_flops(setting.gpu, dtype) * multiply_share)
+
+
+def matrices_seconds(matrices: Matrices, rank_tokens: FloatArray, stage_tokens: FloatArray, expert_parallel: FloatArray) -> FloatArray:
+    """Time of one pass through the matrices [s], shape [n].
+
+    max(read, tokens x multiply) for what all tokens share, and the same for the routed experts, of which a pass of T tokens touches
+    E (1 - (1 - k/E)^T) different ones. Over e expert ranks the fullest one paces the others: its load is the mean times `imbalance`.
+
+    Parameters
+    ----------
+    matrices
+        Weights of the layer per shape.
+    rank_tokens
+        Tokens a rank multiplies itself (its data-parallel share).
+    stage_tokens
+        Tokens of the whole stage, which routed experts serve together.
+    expert_parallel
+        Expert-parallel degree e.
+    """
+    shared = np.maximum(matrices.read, rank_tokens * matrices.multiply)
+    if not matrices.experts:
+        return shared
+    skew = imbalance(stage_tokens * matrices.experts_per_token, expert_parallel)
+    touched = np.minimum(distinct_share(matrices.experts, matrices.experts_per_token, stage_tokens) * skew, 1.0)
+    return shared + np.maximum(matrices.expert_read * touched, matrices.expert_multiply * stage_tokens * skew)
+
+
+def distinct_share(experts: int, experts_per_token: int, tokens: FloatArray) -> FloatArray:
+    """Expected share of the experts that `tokens` tokens touch: 1 - (1 - k/E)^T, routing taken as even and independent."""
+    if experts_per_token >= experts:
+        return np.ones_like(tokens)
+    share: FloatArray = -np.expm1(np.maximum(tokens, 1.0) * np.log1p(-experts_per_token / experts))
+    return share
+
+
+def imbalance(assignments: FloatArray, ranks: FloatArray) -> FloatArray:
+    """Load of the fullest of e ranks over the mean one, for `assignments` (tokens x k) thrown at random.
+
+    1 + sqrt(2 ln(e) e / assignments), the normal approximation of the largest of e binomial counts; never above e.
+    """
+    spread = np.sqrt(2.0 * np.log(ranks) * ranks / np.maximum(assignments, 1.0))
+    return np.minimum(1.0 + spread, ranks)
+
+
+def multiplied_parameters(architecture: ModelArchitecture) -> float:
+    """Parameters one token multiplies with in all layers, the head apart: k of E routed experts, everything else whole."""
+    total = 0.0
+    for kind, count in architecture.kind_counts():
+        part = kind.feed_forward
+        active = part.experts_per_token / part.experts if part is not None and part.experts else 1.0
+        for tensor in layer_tensors(kind, architecture.hidden_size):
+            total += count * tensor.parameters * (active if tensor.split in EXPERT_SPLITS else 1.0)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLaw:
+    """Time of a layer as T = a (d^2 B S)^b, with the error of its fit.
+
+    `scale` is a [s], `exponent` b; `median_error` and `largest_error` are shares of the measured times, over `rows` rows.
+    """
+
+    scale: float
+    exponent: float
+    rows: int
+    median_error: float
+    largest_error: float
+
+    def seconds(self, hidden_size: FloatArray, batch: FloatArray, tokens: FloatArray) -> FloatArray:
+        """Time of one layer [s] for hidden size d, batch B and sequence length S."""
+        volume = np.asarray(hidden_size, dtype=np.float64) ** 2 * batch * tokens
+        return self.scale * volume**self.exponent
+
+
+def fit_power_law(text: str) -> PowerLaw:
+    """Fit T = a (d^2 B S)^b to measured layer times by least squares on logarithms.
+
+    Parameters
+    ----------
+    text
+        A CSV with the columns hidden_size, batch, sequence_length and seconds (or milliseconds), one measurement a row.
+
+    Raises
+    ------
+    PlannerError
+        BAD_POWER_LAW_DATA with every faulty line, or when fewer than two different sizes are left.
+    """
+    found: list[Diagnostic] = []
+    volumes: list[float] = []
+    seconds: list[float] = []
+    reader = csv.DictReader(StringIO(text))
+    columns = set(reader.fieldnames or ())
+    unit = 1e-3 if "milliseconds" in columns and "seconds" not in columns else 1.0
+    time_column = "milliseconds" if unit != 1.0 else "seconds"
+    missing = [name for name in ("hidden_size", "batch", "sequence_length", time_column) if name not in columns]
+    if missing:
+        hint = "write hidden_size, batch, sequence_length and seconds"
+        raise PlannerError([Diagnostic("BAD_POWER_LAW_DATA", f"the table has no column {', '.join(missing)}", hint)])
+    for number, row in enumerate(reader, start=2):
+        try:
+            hidden, batch, length = (float(row[name]) for name in ("hidden_size", "batch", "sequence_length"))
+            measured = float(row[time_column]) * unit
+        except (TypeError, ValueError):
+            found.append(Diagnostic("BAD_POWER_LAW_DATA", f"line {number} is not four numbers"))
+            continue
+        volume = hidden**2 * batch * length
+        if not (0.0 < volume < np.inf and 0.0 < measured < np.inf):
+            found.append(Diagnostic("BAD_POWER_LAW_DATA", f"line {number} holds a number that is not positive"))
+            continue
+        volumes.append(volume)
+        seconds.append(measured)
+    if not found and len(set(volumes)) < 2:
+        found.append(Diagnostic("BAD_POWER_LAW_DATA", "two unknowns need at least two different sizes", "measure more sizes"))
+    if found:
+        raise PlannerError(found)
+    logs = np.log(volumes)
+    exponent, intercept = np.polyfit(logs, np.log(seconds), 1)
+    errors = np.abs(np.exp(intercept + exponent * logs) / np.asarray(seconds) - 1.0)
+    return PowerLaw(float(np.exp(intercept)), float(exponent), len(seconds), float(np.median(errors)), float(errors.max()))

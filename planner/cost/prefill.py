@@ -1,0 +1,86 @@
+"""Prompts inside decode steps: how many prompt tokens a step carries, in what chunks, and how often.
+
+Continuous batching never stops decoding for a prompt: in a closed loop of B sequences every one of the others' prompts is taken up once
+while a request decodes its `out` tokens, so on average a step carries
+
+    (B - 1) / B x B_d x S' / out      prompt tokens, S' = S (1 - prefix hits), B_d of the B sequences decoding,
+
+not evenly but in chunks of up to max_batched_tokens: a share of the steps carries a whole chunk, the others none. A chunk is multiplied with the
+weights while they are read anyway, so its cost is not the sum of two rooflines but the difference between a step with and one without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost.setting import FloatArray, Setting
+
+
+@dataclass(frozen=True)
+class PromptShare:
+    """Prompt tokens in the steps of a group of sequences, per shape [n].
+
+    `share` of the steps carry a chunk; in these the busiest rank takes `rank_tokens` prompt tokens and the stage `stage_tokens`.
+    """
+
+    share: FloatArray
+    rank_tokens: FloatArray
+    stage_tokens: FloatArray
+
+
+def new_prompt_tokens(setting: Setting) -> FloatArray:
+    """Prompt tokens of one request that no prefix cache holds [tokens]; the last token is always computed."""
+    prompt = np.asarray(setting.prompt_tokens, dtype=np.float64)
+    return np.maximum(prompt * (1.0 - setting.prefix_cache_hit_rate), 1.0)
+
+
+def output_tokens(setting: Setting) -> FloatArray:
+    """Output tokens of one request, at least one [tokens]."""
+    return np.maximum(np.asarray(setting.output_tokens, dtype=np.float64), 1.0)
+
+
+def chunk_tokens(setting: Setting) -> FloatArray:
+    """Prompt tokens of a request's largest chunk [tokens]."""
+    return np.minimum(new_prompt_tokens(setting), float(max(setting.max_batched_tokens, 1)))
+
+
+def chunks(setting: Setting) -> FloatArray:
+    """Steps that one prompt is spread over."""
+    return np.ceil(new_prompt_tokens(setting) / float(max(setting.max_batched_tokens, 1)))
+
+
+def prompt_share(setting: Setting, pass_tokens: FloatArray, data_parallel: FloatArray) -> PromptShare:
+    """Spread the prompt tokens of an average pass over chunks.
+
+    Parameters
+    ----------
+    setting
+        Lengths and the bound of a chunk.
+    pass_tokens
+        Prompt tokens of a stage in the average pass, shape [n].
+    data_parallel
+        Data-parallel ranks dp: each takes up its own prompts, but all wait at the experts for the one that has a chunk.
+
+    Returns
+    -------
+    PromptShare
+        With c the chunk of one rank, a share min(1, tokens / c) of the passes carries one. Where even that is not enough, chunks grow up to
+        max_batched_tokens; what does not fit then waits (`cost.calibrated` lowers the number of decoding sequences).
+    """
+    bound = float(max(setting.max_batched_tokens, 1))
+    carried = np.minimum(pass_tokens, bound * data_parallel)
+    chunk = np.minimum(np.maximum(chunk_tokens(setting), carried / data_parallel), bound)
+    share = np.minimum(carried / chunk, 1.0)
+    return PromptShare(share=share, rank_tokens=chunk, stage_tokens=np.maximum(carried, chunk))
+
+
+def most_decoding(setting: Setting, batch: FloatArray, passes: FloatArray, data_parallel: FloatArray) -> FloatArray:
+    """Most sequences of `batch` that can decode at once when every pass carries a full chunk, per shape [n].
+
+    Each request needs S' prompt tokens for `out` steps; with more sequences decoding than the prompts taken up can replace, some would run dry.
+    """
+    bound = float(max(setting.max_batched_tokens, 1)) * data_parallel * passes
+    others = np.maximum(1.0 - 1.0 / batch, 1e-12)
+    return np.maximum(bound * output_tokens(setting) / (new_prompt_tokens(setting) * others), 1.0)

@@ -1,0 +1,167 @@
+"""What a pass sends: all-reduces of a tensor-parallel group, dispatch to experts and back, hops between pipeline stages.
+
+Times come from `cost.collectives_calibrated`, `collectives_hierarchical` and `collectives_experts`. Each is read off once per pair of paths and group size into a
+curve over the message size (16 points an octave) and interpolated from there, so a million shapes cost one interpolation. A curve never falls: where a library has a
+faster algorithm for more bytes it could pad a smaller message, and a smaller batch is never charged more than a larger one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.catalog.dtypes import bytes_per_element
+from planner.cost.collectives_calibrated import collective_time, send_time
+from planner.cost.collectives_experts import expert_exchange_time
+from planner.cost.collectives_hierarchical import hierarchical_time
+from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays
+from planner.topology.paths import LinkPath
+
+_PER_OCTAVE: Final = 16
+_LOG_SIZES: Final = np.linspace(0.0, 40.0, 40 * _PER_OCTAVE + 1)  # 1 B (or one token) to 1 TiB
+
+Curve = tuple[FloatArray, NDArray[np.str_]]
+
+
+def _rising(times: FloatArray, names: NDArray[np.str_]) -> Curve:
+    return np.maximum.accumulate(times), names
+
+
+@lru_cache(maxsize=1024)
+def _collective(operation: str, inner: LinkPath, outer: LinkPath | None, engine: str, inside: int, scopes: int, gpu: str) -> Curve:
+    """Times [s] and algorithms of one collective over the sizes of `_LOG_SIZES` [B]."""
+    sizes = 2.0**_LOG_SIZES
+    if outer is None:
+        return _rising(*collective_time(operation, inner, engine, inside, sizes, gpu=gpu))
+    return _rising(*hierarchical_time(operation, inner, outer, engine, inside, scopes, sizes, gpu=gpu))
+
+
+@lru_cache(maxsize=1024)
+def _experts(
+    inner: LinkPath, outer: LinkPath | None, engine: str, ranks: int, scopes: int, gpu: str, hidden: int, active: int, experts: int
+) -> Curve:
+    """Times [s] of dispatch and combine over tokens a rank, by the faster of the kernels for few and for many tokens."""
+    tokens = 2.0**_LOG_SIZES
+    best = np.full(tokens.shape, np.inf)
+    for kernel in ("low_latency", "throughput"):
+        exchange = expert_exchange_time(
+            inner, outer, engine, ranks, scopes, tokens, hidden, active, experts, kernel=kernel, gpu=gpu
+        )  # fmt: skip
+        best = np.minimum(best, exchange.dispatch + exchange.combine)
+    return _rising(best, np.full(tokens.shape, "experts"))
+
+
+def _read(curve: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Times of messages by their size [s]; below one byte or token as for one."""
+    return np.asarray(np.interp(np.log2(np.maximum(sizes, 1.0)), _LOG_SIZES, curve), dtype=np.float64)
+
+
+def _inner(setting: Setting) -> LinkPath:
+    """Largest level inside a scale-up scope."""
+    inside = [path for path in setting.paths if not path.across_scopes]
+    return inside[-1] if inside else setting.paths[0]
+
+
+def _groups(
+    setting: Setting, level: IntArray, ranks: IntArray, scopes: IntArray
+) -> Iterator[tuple[NDArray[np.int64], LinkPath, LinkPath | None, int, int]]:
+    """Rows of shapes whose groups are joined alike: rows, path inside a scope, path across or None, ranks, scopes."""
+    codes = (level * 4096 + scopes) * 65536 + ranks
+    for code in np.unique(codes[ranks > 1]):
+        rows = np.flatnonzero(codes == code)
+        path, count = setting.paths[int(level[rows[0]])], int(ranks[rows[0]])
+        if path.across_scopes:
+            over = min(max(int(scopes[rows[0]]), 2), count)
+            yield rows, _inner(setting), path, count, over
+        else:
+            yield rows, path, None, count, 1
+
+
+def _times(
+    setting: Setting,
+    level: IntArray,
+    ranks: IntArray,
+    scopes: IntArray,
+    sizes: FloatArray,
+    curve: Callable[[LinkPath, LinkPath | None, int, int], Curve],
+) -> FloatArray:
+    times = np.zeros(sizes.shape)
+    for rows, inner, outer, count, over in _groups(setting, level, ranks, scopes):
+        times[rows] = _read(curve(inner, outer, count, over)[0], sizes[rows])
+    return times
+
+
+def _collective_seconds(
+    operation: str, setting: Setting, level: IntArray, ranks: IntArray, scopes: IntArray, sizes: FloatArray
+) -> FloatArray:
+    def curve(inner: LinkPath, outer: LinkPath | None, count: int, over: int) -> Curve:
+        return _collective(operation, inner, outer, setting.engine, -(-count // over), over, setting.gpu.name)
+
+    return _times(setting, level, ranks, scopes, sizes, curve)
+
+
+def group_scopes(shapes: ShapeArrays) -> IntArray:
+    """Scale-up scopes that one tensor-parallel group spans, a stage's GPUs lying evenly over its scopes."""
+    per_scope = np.maximum(shapes.tensor_parallel * shapes.data_parallel // np.maximum(shapes.stage_scopes, 1), 1)
+    return np.asarray(-(-shapes.tensor_parallel // per_scope), dtype=np.int64)
+
+
+def token_bytes(setting: Setting) -> float:
+    """Bytes of the hidden state of one token, in the model's own 16 bits whatever the weights are [B]."""
+    return setting.architecture.hidden_size * min(bytes_per_element(setting.architecture.dtype), 2.0)
+
+
+def reduce_seconds(setting: Setting, shapes: ShapeArrays, rank_tokens: FloatArray) -> FloatArray:
+    """Time of one all-reduce of `rank_tokens` hidden states over the tensor-parallel group [s], shape [n]."""
+    sizes = rank_tokens * token_bytes(setting)
+    return _collective_seconds("all_reduce", setting, shapes.tp_level, shapes.tensor_parallel, group_scopes(shapes), sizes)
+
+
+def exchange_seconds(setting: Setting, shapes: ShapeArrays, stage_tokens: FloatArray) -> FloatArray:
+    """Time of one dispatch to the experts and one combine [s], shape [n]; 0 without data parallelism.
+
+    With expert parallelism a rank sends its share of the stage's tokens to their experts and gets the answers back. Without, experts are cut over the whole
+    stage: all tokens are gathered and the sums scattered.
+    """
+    routed = [kind.feed_forward for kind in setting.architecture.layer_kinds if kind.feed_forward is not None and kind.feed_forward.experts]
+    if not routed or not (shapes.data_parallel > 1).any():
+        return np.zeros(stage_tokens.shape)
+    ranks = np.where(shapes.data_parallel > 1, shapes.tensor_parallel * shapes.data_parallel, 1)
+    spread = shapes.expert_parallel > 1
+    part, hidden = routed[0], setting.architecture.hidden_size
+
+    def curve(inner: LinkPath, outer: LinkPath | None, count: int, over: int) -> Curve:
+        return _experts(inner, outer, setting.engine, count, over, setting.gpu.name, hidden, part.experts_per_token, part.experts)
+
+    level, scopes = shapes.stage_level, shapes.stage_scopes
+    seconds = _times(setting, level, np.where(spread, ranks, 1), scopes, stage_tokens / shapes.data_parallel, curve)
+    for operation in ("all_gather", "reduce_scatter"):
+        sizes = stage_tokens * token_bytes(setting)
+        seconds += _collective_seconds(operation, setting, level, np.where(spread, 1, ranks), scopes, sizes)
+    return seconds
+
+
+def hop_seconds(setting: Setting, shapes: ShapeArrays, rank_tokens: FloatArray) -> FloatArray:
+    """Time of one hop between neighbouring pipeline stages [s], shape [n]; 0 with one stage. Every rank sends its part over its own path."""
+    seconds = np.zeros(rank_tokens.shape)
+    sizes = rank_tokens * token_bytes(setting) / shapes.tensor_parallel
+    piped = shapes.pipeline_parallel > 1
+    for at in np.unique(shapes.replica_level[piped]):
+        rows = np.flatnonzero(piped & (shapes.replica_level == at))
+        seconds[rows] = send_time(setting.paths[int(at)], sizes[rows])
+    return seconds
+
+
+def algorithms(setting: Setting, shapes: ShapeArrays, rank_tokens: FloatArray) -> NDArray[np.str_]:
+    """Name of the all-reduce that runs in a decode step, shape [n]; "none" without tensor parallelism."""
+    names = np.full(rank_tokens.shape, "none", dtype="<U32")
+    index = np.rint(np.log2(np.maximum(rank_tokens * token_bytes(setting), 1.0)) * _PER_OCTAVE).astype(np.int64)
+    np.clip(index, 0, _LOG_SIZES.size - 1, out=index)
+    for rows, inner, outer, count, over in _groups(setting, shapes.tp_level, shapes.tensor_parallel, group_scopes(shapes)):
+        curve = _collective("all_reduce", inner, outer, setting.engine, -(-count // over), over, setting.gpu.name)
+        names[rows] = curve[1][index[rows]]
+    return names
