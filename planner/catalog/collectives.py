@@ -120,7 +120,7 @@ class CollectiveSeries:
         same_volume = message_bytes * (self.volume(ranks) / self.volume(nearest))
         times, names = self._measured(nearest, same_volume)
         further = self.alpha * (self.hops(ranks) - self.hops(nearest))
-        return np.maximum(times + further, 0.5 * times), names
+        return np.maximum(times + further, 0.25 * times), names
 
     def _measured(self, ranks: int, message_bytes: FloatArray) -> tuple[FloatArray, NDArray[np.str_]]:
         curve = self._curves[ranks]
