@@ -1,0 +1,50 @@
+"""All checks of the auditor, one file a check, in the order they are run; six carry the names of the formulation's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from planner.audit.case import Case
+from planner.audit.checks import (
+    billing,
+    budget,
+    degrees,
+    document,
+    legality,
+    load,
+    locality,
+    memory,
+    money,
+    objective,
+    occupancy,
+    replicas,
+    times,
+)
+from planner.diagnostics import Diagnostic
+
+
+class Check(NamedTuple):
+    """One check: its name, and the function that yields what it finds."""
+
+    name: str
+    run: Callable[[Case], Iterator[Diagnostic]]
+
+
+CHECKS: tuple[Check, ...] = (
+    # Whether the document can be read comes first; what it says is checked after.
+    Check("document", document.check),
+    Check("occupancy", occupancy.check),
+    Check("degrees", degrees.check),
+    Check("locality", locality.check),
+    Check("legality", legality.check),
+    Check("memory", memory.check),
+    Check("times", times.check),
+    Check("load", load.check),
+    Check("billing", billing.check),
+    Check("budget", budget.check),
+    Check("replicas", replicas.check),
+    Check("money", money.check),
+    Check("objective", objective.check),
+)
+"""Every check, in order."""

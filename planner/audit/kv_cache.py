@@ -1,0 +1,83 @@
+"""Bytes of context one rank holds, stage by stage, in closed form per layer kind.
+
+The auditor's own count, exact in integers and fractions. A sequence of C tokens, in blocks of the engine's size, takes in one layer of one rank
+
+    full attention      ceil(K/t) (h_k + h_v) b C        sliding, chunked    the same over min(C, window + block) tokens
+    MLA                 (r_kv + rope) b C                recurrent           (4 state + b_model convolution) / t, whatever C is
+
+MLA's latent is not divided by tensor parallelism: every rank keeps all of it. An indexer adds its keys in FP8 with one scale per 128.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from planner.audit.weights import stage_bounds
+from planner.catalog.architecture import Attention, AttentionKind, LayerKind, ModelArchitecture
+from planner.catalog.dtypes import bytes_per_element
+from planner.cost.setting import Precision
+from planner.plan.shape import Degrees
+
+STATE_BYTES = 4  # recurrent states stay in fp32 (vLLM's mamba_ssm_cache_dtype)
+INDEX_KEY_BYTES = 1 + Fraction(4, 128)  # FP8 keys, one fp32 scale per 128 (DeepSeek-V3.2-Exp report)
+WINDOWED = frozenset({AttentionKind.SLIDING, AttentionKind.CHUNKED})
+
+
+@dataclass(frozen=True)
+class Context:
+    """How long a sequence is when its memory is counted, and how the engine keeps it.
+
+    `tokens` of one sequence, `block` tokens of one cache block; `keeps_windows` is False for engines that keep the whole context of windowed
+    layers in models that mix both.
+    """
+
+    tokens: int
+    block: int
+    keeps_windows: bool = True
+
+
+def token_bytes(attention: Attention, kv_cache: str, tensor_parallel: int) -> Fraction:
+    """Bytes one token leaves in the cache of one layer on one rank [B]."""
+    indexer = (attention.index_head_dim or 0) * INDEX_KEY_BYTES
+    if attention.kind is AttentionKind.MLA:
+        elements = (attention.kv_lora_rank or 0) + (attention.rope_head_dim or 0)
+    else:
+        elements = -(-attention.kv_heads // tensor_parallel) * (attention.head_dim + attention.value_head_dim)
+    return elements * Fraction(bytes_per_element(kv_cache)) + indexer
+
+
+def tokens_held(attention: Attention, context: Context) -> int:
+    """Tokens a layer keeps of a context, in whole blocks: all of it, or its window."""
+    whole = -(-context.tokens // context.block) * context.block
+    if attention.kind not in WINDOWED or attention.window is None or not context.keeps_windows:
+        return whole
+    edge = context.block if context.block > 1 else 0  # the window may begin in the middle of a block
+    return min(whole, -(-attention.window // context.block) * context.block + edge)
+
+
+def layer_bytes(kind: LayerKind, architecture: ModelArchitecture, precision: Precision, tensor_parallel: int, context: Context) -> Fraction:
+    """Bytes one sequence holds in one layer of one rank [B]."""
+    held = Fraction(0)
+    if kind.attention is not None:
+        held += token_bytes(kind.attention, precision.kv_cache, tensor_parallel) * tokens_held(kind.attention, context)
+    if kind.recurrent is not None:
+        convolution = kind.recurrent.conv_elements * Fraction(bytes_per_element(architecture.dtype))
+        held += (kind.recurrent.state_elements * STATE_BYTES + convolution) / min(tensor_parallel, kind.recurrent.heads)
+    return held
+
+
+def mixes_windows(architecture: ModelArchitecture) -> bool:
+    """Whether windowed layers stand beside layers of another kind of attention."""
+    return len({kind.attention.kind for kind, _ in architecture.kind_counts() if kind.attention is not None}) > 1
+
+
+def sequence_bytes_by_stage(
+    architecture: ModelArchitecture, precision: Precision, degrees: Degrees, partition: tuple[int, ...], context: Context
+) -> list[Fraction]:
+    """Bytes one sequence holds on one rank of every stage [B], first stage first."""
+    per_kind = [layer_bytes(kind, architecture, precision, degrees.tensor_parallel, context) for kind in architecture.layer_kinds]
+    return [
+        sum((per_kind[architecture.layer_sequence[layer]] for layer in range(first, end)), Fraction(0))
+        for first, end in stage_bounds(partition)
+    ]

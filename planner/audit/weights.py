@@ -1,0 +1,163 @@
+"""Weights of one rank, stage by stage, in closed form per layer kind and in exact fractions.
+
+The auditor's own count. A layer's matrices are summed on paper for each kind of mixer and feed-forward part, split into what tensor
+parallelism divides, what every rank repeats, and what the expert group shares out:
+
+    attention (H heads, K kv heads, h wide)   d h (H (1 + gate) + 2 max(K, t)) / t + H h d / t
+    MLA (ranks r_q, r_kv)                     d (r_q + r_kv + rope) + H/t (r_q h + r_kv (nope + v) + v d)
+    dense MLP of width f                      3 d f / t  (2 when not gated)
+    experts                                   3 d f_e E / (t x dp): over e groups, each split over (t x dp) / e ranks
+    embedding, head                           V d / t on the first and on the last stage, one table when tied on one stage
+
+Engines add to that, as the catalog's facts say: 16-bit copies of MLA's up projection, H/t r_kv (nope + v), and kernels that pad the width and
+the inputs of every expert's shard to multiples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
+from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture
+from planner.catalog.dtypes import bytes_per_element
+from planner.catalog.engines import Engine, KernelPadding
+from planner.cost.setting import Precision
+from planner.plan.shape import Degrees
+
+VOCABULARY_PADDING = 64  # rows an engine pads the vocabulary to before it is cut over ranks
+Elements = dict[str, Fraction]
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Bytes an element takes in the checkpoint, by tensor family: quantized with its scales, or kept in the model's own dtype.
+
+    `quantized` and `kept` are bytes per element [B]; `kept_high` names the families that stay in the model's own dtype.
+    """
+
+    quantized: Fraction
+    kept: Fraction
+    kept_high: frozenset[str]
+
+    def per_element(self, family: str) -> Fraction:
+        """Bytes one element of `family` takes, its share of the scales included [B]."""
+        return self.kept if family in self.kept_high else self.quantized
+
+
+def storage(architecture: ModelArchitecture, precision: Precision) -> Storage:
+    """How the weights of `architecture` are stored under `precision`; a block of r x c elements shares one scale."""
+    scheme = precision.quantization
+    size = Fraction(bytes_per_element(precision.weights))
+    if scheme is None:
+        return Storage(size, size, frozenset())
+    if scheme.block is not None:
+        size += Fraction(scheme.scale_bytes) / (scheme.block[0] * scheme.block[1])
+    elif scheme.group is not None:
+        size += Fraction(scheme.scale_bytes) / scheme.group
+    own = Fraction(bytes_per_element(architecture.dtype))
+    return Storage(size, own, frozenset(scheme.kept_high) | {"norm", "bias"})
+
+
+def attention_elements(attention: Attention, hidden: int, degrees: Degrees) -> Elements:
+    """Elements of one attention mixer on one rank; kv heads fewer than the tensor-parallel degree are repeated."""
+    tensor_parallel = degrees.tensor_parallel
+    heads = Fraction(attention.heads, tensor_parallel)
+    if attention.kind is AttentionKind.MLA:
+        latent = attention.kv_lora_rank or 0
+        rope = attention.rope_head_dim or 0
+        nope = attention.head_dim - rope if attention.nope_head_dim is None else attention.nope_head_dim
+        query_rank = attention.q_lora_rank or 0
+        query_input = query_rank or hidden
+        repeated = Fraction(hidden * (query_rank + latent + rope))
+        divided = heads * (query_input * (nope + rope) + latent * (nope + attention.value_head_dim) + attention.value_head_dim * hidden)
+        index_width = (attention.index_heads or 0) * (attention.index_head_dim or 0)
+        indexer = query_input * index_width + hidden * ((attention.index_head_dim or 0) + (attention.index_heads or 0))
+        return {"attention": repeated + divided + indexer}
+    kv_heads = Fraction(max(attention.kv_heads, tensor_parallel), tensor_parallel)
+    query_width = heads * attention.head_dim * (2 if attention.output_gate else 1)
+    kv_width = kv_heads * (attention.head_dim + attention.value_head_dim)
+    matrices = hidden * (query_width + kv_width + heads * attention.value_head_dim)
+    return {"attention": matrices, "bias": query_width + kv_width if attention.bias else Fraction(0)}
+
+
+def padded(size: Fraction, multiple: int) -> Fraction:
+    """Size rounded up to a multiple; multiples of 1 leave it as it is."""
+    return size if multiple <= 1 else Fraction(-(-size // multiple) * multiple)
+
+
+def feed_forward_elements(part: FeedForward, hidden: int, degrees: Degrees, padding: KernelPadding) -> Elements:
+    """Elements of one feed-forward part on one rank: dense, routed experts, shared experts, router."""
+    matrices = 3 if part.gated else 2
+    inner = part.latent_size or hidden
+    held = -(-part.experts // degrees.expert_parallel)  # experts on one of the e expert ranks
+    cut = Fraction(degrees.stage_gpus, degrees.expert_parallel)  # ranks that split one expert
+    latent = 2 * hidden * part.latent_size if part.latent_size and part.experts else 0  # into and out of the experts' space, on every rank
+    return {
+        "mlp": Fraction(matrices * hidden * part.width, degrees.tensor_parallel) + latent,
+        "expert": matrices * held * padded(part.expert_width / cut, padding.expert_width) * padded(Fraction(inner), padding.expert_inputs),
+        "shared_expert": Fraction(matrices * hidden * part.shared_width, degrees.tensor_parallel),
+        "router": Fraction(hidden * part.experts),
+    }
+
+
+def absorbed_elements(attention: Attention | None, degrees: Degrees) -> Fraction:
+    """16-bit elements of the up projections that latent attention decodes with, kept beside the checkpoint's own."""
+    if attention is None or attention.kind is not AttentionKind.MLA:
+        return Fraction(0)
+    nope = attention.head_dim - (attention.rope_head_dim or 0) if attention.nope_head_dim is None else attention.nope_head_dim
+    return Fraction(attention.heads * (nope + attention.value_head_dim) * (attention.kv_lora_rank or 0), degrees.tensor_parallel)
+
+
+def layer_elements(kind: LayerKind, hidden: int, degrees: Degrees, padding: KernelPadding) -> Elements:
+    """Elements of one layer of `kind` on one rank, by tensor family."""
+    elements: Elements = {"norm": Fraction(2 * hidden)}
+    if kind.attention is not None:
+        elements |= attention_elements(kind.attention, hidden, degrees)
+    if kind.recurrent is not None:
+        elements["recurrent"] = Fraction(kind.recurrent.parameters, degrees.tensor_parallel)
+    if kind.feed_forward is not None:
+        elements |= feed_forward_elements(kind.feed_forward, hidden, degrees, padding)
+    return elements
+
+
+def stage_bounds(partition: tuple[int, ...]) -> list[tuple[int, int]]:
+    """First and one-past-last layer of every pipeline stage."""
+    return list(pairwise(accumulate(partition, initial=0)))
+
+
+def vision_bytes(architecture: ModelArchitecture, engine: Engine, tensor_parallel: int) -> Fraction:
+    """Bytes of the vision tower on one rank [B]: whole, or divided where the engine divides it and its heads allow; 0 when unknown."""
+    tower = architecture.vision
+    if tower is None or tower.parameters is None:
+        return Fraction(0)
+    divides = engine.vision.startswith("sharded") and tower.heads is not None and tower.heads % tensor_parallel == 0
+    return tower.parameters * Fraction(bytes_per_element(architecture.dtype)) / (tensor_parallel if divides else 1)
+
+
+def weights_by_stage(
+    architecture: ModelArchitecture, precision: Precision, engine: Engine, degrees: Degrees, partition: tuple[int, ...]
+) -> list[Fraction]:
+    """Weights one rank of every stage holds [B], first stage first; a vision tower stands on every rank."""
+    store = storage(architecture, precision)
+    padding = engine.kernel_padding(precision.weights)
+
+    def stored(elements: Elements) -> Fraction:
+        return sum((count * store.per_element(family) for family, count in elements.items()), Fraction(0))
+
+    per_kind = []
+    for kind in architecture.layer_kinds:
+        held = stored(layer_elements(kind, architecture.hidden_size, degrees, padding))
+        if engine.absorbs_latent_up_projection:
+            held += 2 * absorbed_elements(kind.attention, degrees)
+        per_kind.append(held)
+    rows = -(-architecture.vocab_size // VOCABULARY_PADDING) * VOCABULARY_PADDING
+    table = Fraction(rows * architecture.hidden_size, degrees.tensor_parallel)
+    tower = vision_bytes(architecture, engine, degrees.tensor_parallel)
+    totals = [
+        sum((per_kind[architecture.layer_sequence[layer]] for layer in range(first, end)), tower) for first, end in stage_bounds(partition)
+    ]
+    totals[0] += stored({"embedding": table})
+    if len(totals) > 1 or not architecture.tied_embeddings:
+        totals[-1] += stored({"head": table})
+    return totals
