@@ -26,11 +26,12 @@ def build_fabric(document: TopologyDocument) -> Fabric:
     PlannerError
         With every fault of the document, each with its document path as place.
     """
-    groups, network, diagnostics = resolve(document)
-    raise_errors(diagnostics)
+    groups, sources, diagnostics = resolve(document)
     inventory = take_stock(groups)
-    state, faults = read_states(document, inventory)
-    raise_errors([*diagnostics, *faults])
+    state, faults = read_states(sources, inventory)
+    # With a group that could not be read, its nodes would only seem to be missing.
+    raise_errors([*diagnostics, *(faults if len(groups) == len(sources.groups) else ())])
+    network = sources.fabric
     inventory.state[:] = state
     pools, pool_of_node = _pool(inventory, network)
     return Fabric(document.name, document.currency, inventory, pools, pool_of_node, network, (*diagnostics, *_price_notes(pools)))

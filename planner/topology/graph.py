@@ -8,15 +8,18 @@ edges up to a level are the sets of GPUs joined at that level; the columns of th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
 
 from planner.catalog.links import Link
 from planner.topology.groups import HostGroup
-from planner.topology.inventory import STATES
+from planner.topology.inventory import FAILED, STATES, TAKEN
 from planner.topology.levels import LEVELS
 from planner.topology.pools import leaf_ratio
+from planner.topology.wiring import links_per_gpu
 
 if TYPE_CHECKING:
     from planner.topology.fabric import Fabric
@@ -45,14 +48,42 @@ def host_graph(fabric: Fabric) -> nx.Graph:
     """
     inventory = fabric.inventory
     graph = nx.Graph(name=fabric.name)
+    first_row = inventory.group.searchsorted(range(len(inventory.groups)))
     for row, name in enumerate(inventory.names):
         group = inventory.groups[int(inventory.group[row])]
-        graph.add_node(
-            f"host/{name}", kind="host", name=name, gpu=group.gpu.name, gpus=group.wiring.gpus, pool=int(fabric.pool_of_node[row])
-        )
+        place = row - int(first_row[int(inventory.group[row])])
+        start, end = int(inventory.first_gpu[row]), int(inventory.first_gpu[row + 1])
+        graph.add_node(f"host/{name}", kind="host", name=name, **host_keys(group, place, inventory.state[start:end]))
         _attach(graph, f"host/{name}", group)
     _raise_switches(graph, fabric)
     return graph
+
+
+def host_keys(group: HostGroup, place: int, state: NDArray[np.int8]) -> dict[str, Any]:
+    """Keys of a host vertex, enough to read the graph back: those of a node group besides what the edges say.
+
+    `place` is the node's place in its group, `state` that of its GPUs.
+    """
+    wiring = group.wiring
+    keys: dict[str, Any] = {"gpu": group.gpu.name, "gpus": wiring.gpus, "scale_up": wiring.scale_up, "pcie": wiring.pcie.name}
+    if wiring.link is not None:
+        keys["scale_up_link"] = wiring.link.name
+        single = wiring.link.bandwidth.value / links_per_gpu(wiring.link)
+        if wiring.scale_up == "nvlink-pairs":
+            keys["pairs"] = [list(members) for members in wiring.groups]
+        elif wiring.scale_up == "nvlink-mesh" and wiring.direct:
+            keys["nvlinks"] = [[first, second, bandwidth / single] for first, second, bandwidth in wiring.direct]
+    if group.nics is not None:
+        keys["nics"] = {"count": group.nics.count, "speed": f"{group.nics.speed / 1e9!r}GB/s", "kind": group.nics.link.kind}
+    if group.price.source == "topology":
+        keys |= {"price": group.price.per_node, "billing": group.price.billing}
+    if group.failure_domains:
+        keys["failure_domains"] = {kind: names[place if len(names) > 1 else 0] for kind, names in group.failure_domains.items()}
+    for name, value in (("taken", TAKEN), ("failed", FAILED)):
+        indices = np.flatnonzero(state == value).tolist()
+        if indices:
+            keys[name] = indices
+    return keys
 
 
 def _attach(graph: nx.Graph, host: str, group: HostGroup) -> None:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from planner.catalog.nearest import nearest
 from planner.diagnostics import Diagnostic, Place
-from planner.topology.document import MOST_NODES, TopologyDocument
 from planner.topology.host_lists import HostListError, expand_hosts
 from planner.topology.inventory import FAILED, TAKEN, Inventory
+from planner.topology.node_groups import MOST_NODES
+from planner.topology.sources import Sources
 
 _INDICES: Final = re.compile(r"\[?([0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*)\]?")
 
@@ -29,16 +30,16 @@ def _read_indices(text: str) -> list[int] | None:
     return indices
 
 
-def read_states(document: TopologyDocument, inventory: Inventory) -> tuple[NDArray[np.int8], list[Diagnostic]]:
-    """Find the state of every GPU [G], and every fault in what the document says of it.
+def read_states(sources: Sources, inventory: Inventory) -> tuple[NDArray[np.int8], list[Diagnostic]]:
+    """Find the state of every GPU [G], and every fault in what the sources say of it.
 
     A GPU that is both taken and failed counts as failed: nobody can use it when the work on it ends.
     """
     state = np.zeros(len(inventory.state), dtype=np.int8)
     faults: list[Diagnostic] = []
-    for key, entries, value in (("taken", document.taken, TAKEN), ("failed", document.failed, FAILED)):
-        for number, entry in enumerate(entries):
-            faults.extend(_mark(entry, f"{key}.{number}", value, state, inventory))
+    for entries, value in ((sources.taken, TAKEN), (sources.failed, FAILED)):
+        for path, entry in entries:
+            faults.extend(_mark(entry, path, value, state, inventory))
     return state, faults
 
 
@@ -63,24 +64,19 @@ def _mark(entry: str, path: str, value: int, state: NDArray[np.int8], inventory:
     except HostListError as error:
         return [fault(error.code, error.message, error.hint)]
     faults: list[Diagnostic] = []
-    for name in names:
-        row = inventory.index.get(name)
-        if row is None:
-            close = nearest(name, inventory.names[:10_000], limit=3)
-            faults.append(
-                fault(
-                    "UNKNOWN_NODE", f"no node is called {name}", f"nearest: {', '.join(close)}" if close else "name one of the nodes above"
-                )
-            )
-            continue
+    unknown = [name for name in names if name not in inventory.index]
+    if unknown:
+        close = nearest(unknown[0], inventory.names[:10_000], limit=3)
+        more = f" and {len(unknown) - 1} more hosts are" if len(unknown) > 1 else " is"
+        hint = f"nearest: {', '.join(close)}" if close else "name hosts that nodes: describes"
+        faults.append(fault("UNKNOWN_NODE", f"{unknown[0]}{more} no node of this topology", hint))
+    for row in (inventory.index[name] for name in names if name in inventory.index):
         start, end = int(inventory.first_gpu[row]), int(inventory.first_gpu[row + 1])
         outside = [index for index in indices or () if index >= end - start]
         if outside:
             shown = ", ".join(map(str, outside[:8]))
-            faults.append(fault("GPU_INDEX_OUT_OF_RANGE", f"{name} has GPUs 0 to {end - start - 1}, not {shown}", "count GPUs from 0"))
-            continue
-        if indices is None:
-            state[start:end] = value
-        else:
-            state[[start + index for index in indices]] = value
+            message = f"{inventory.names[row]} has GPUs 0 to {end - start - 1}, not {shown}"
+            faults.append(fault("GPU_INDEX_OUT_OF_RANGE", message, "count GPUs from 0"))
+            break  # the other hosts of the entry are as short
+        state[start:end][indices if indices is not None else slice(None)] = value
     return faults

@@ -12,16 +12,20 @@ from planner.catalog.gpus import gpu as gpu_named
 from planner.catalog.links import Link, nic_link
 from planner.catalog.links import link as link_named
 from planner.diagnostics import Diagnostic, Place, PlannerError
-from planner.topology.document import MOST_NODES, FabricDescription, NodeGroup, TopologyDocument
+from planner.topology.document import TopologyDocument
 from planner.topology.groups import HostGroup, NicSet, Price
 from planner.topology.host_lists import HostListError, expand_hosts
+from planner.topology.node_groups import MOST_NODES, NodeGroup
+from planner.topology.sources import Sources, gather
+from planner.topology.together import check_together
 from planner.topology.wiring import HostWiring, usual_scale_up, wire
 from planner.topology.wiring_checks import check_wiring
 
 Found = TypeVar("Found")
 
-# The leaf and spine of a network whose switches nobody named.
+# The leaf and the spine of a network whose leaves, or spines, nobody named.
 UNNAMED_LEAF = "leaf"
+UNNAMED_SPINE = "spine"
 
 _wire = lru_cache(maxsize=1024)(wire)
 
@@ -34,11 +38,13 @@ def at(path: str, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 class Resolver:
     """Turns node groups into host groups and gathers everything that is wrong on the way."""
 
-    def __init__(self, document: TopologyDocument) -> None:
-        self.document = document
-        self.diagnostics: list[Diagnostic] = []
+    def __init__(self, sources: Sources, currency: str) -> None:
+        self.sources = sources
+        self.currency = currency
+        self.diagnostics: list[Diagnostic] = list(sources.diagnostics)
         self._first_place: dict[str, str] = {}
-        self._names_leaf = any(group.leaf for group in document.nodes)
+        self.names_leaf = any(group.leaf for _, group in sources.groups)
+        self._names_spine = any(group.spine for _, group in sources.groups)
 
     def fault(self, code: str, path: str, message: str, hint: str) -> None:
         """Record one error at a place of the document."""
@@ -62,7 +68,9 @@ class Resolver:
         leaves = self._leaves(group, path)
         if gpu is None or wiring is None or not names:
             return None
-        spines = (group.spine or ()) if leaves else ()
+        spines = group.spine or ((UNNAMED_SPINE,) if not self._names_spine else ())
+        if not leaves:
+            spines = ()
         return HostGroup(path, names, gpu, wiring, nics, leaves, spines, group.nvlink_domain, price, domains)
 
     def _hosts(self, text: str, path: str) -> tuple[str, ...]:
@@ -71,14 +79,15 @@ class Resolver:
         except HostListError as error:
             self.fault(error.code, path, error.message, error.hint)
             return ()
-        for name in names:
-            earlier = self._first_place.setdefault(name, path)
-            if earlier != path:
-                self.fault("DUPLICATE_NODE", path, f"node {name} is already described by {earlier}", "name every node once")
+        repeated = [name for name in names if self._first_place.setdefault(name, path) != path]
+        if repeated:
+            more = f" and {len(repeated) - 1} more nodes are" if len(repeated) > 1 else " is"
+            message = f"node {repeated[0]}{more} already described by {self._first_place[repeated[0]]}"
+            self.fault("DUPLICATE_NODE", path, message, "name every node once")
         return names
 
     def _wiring(self, group: NodeGroup, gpu: Gpu, path: str) -> HostWiring | None:
-        scale_up = group.scale_up or usual_scale_up(gpu, group.gpus, group.pairs)
+        scale_up = group.scale_up or usual_scale_up(gpu, group.gpus, group.pairs, meshed=group.nvlinks is not None)
         pcie = self._look_up(f"{path}.pcie", lambda: link_named(group.pcie or gpu.pcie))
         link: Link | None = None
         name = group.scale_up_link or gpu.scale_up
@@ -90,18 +99,18 @@ class Resolver:
         self.diagnostics.extend(faults)
         if faults or pcie is None:
             return None
-        return _wire(scale_up, group.gpus, link, pcie, group.pairs)
+        return _wire(scale_up, group.gpus, link, pcie, group.pairs, group.nvlinks)
 
     def _nics(self, group: NodeGroup, path: str) -> NicSet | None:
-        nics, fabric = group.nics, self.document.fabric
-        if nics is None or (fabric.kind == "none" and nics.kind is None):
+        nics, fabric = group.nics, self.sources.fabric
+        if nics is None or fabric.kind == "none":
             return None
         kind = nics.kind or fabric.kind
         link = self._look_up(f"{path}.nics", lambda: nic_link(kind, nics.speed))
         return NicSet(nics.count, link, nics.speed) if link is not None else None
 
     def _leaves(self, group: NodeGroup, path: str) -> tuple[str, ...]:
-        if group.nics is None or self.document.fabric.kind == "none":
+        if group.nics is None or self.sources.fabric.kind == "none":
             if group.leaf is not None:
                 missing = "it has no nics" if group.nics is None else "the fabric is of kind none"
                 hint = (
@@ -115,7 +124,7 @@ class Resolver:
             self.fault(
                 "LEAF_MISSING", f"{path}.spine", f"{group.name} has a spine but no leaf", "write leaf: with the name of its leaf switch"
             )
-        leaves = group.leaf or ((UNNAMED_LEAF,) if not self._names_leaf else ())
+        leaves = group.leaf or ((UNNAMED_LEAF,) if not self.names_leaf else ())
         if len(leaves) > group.nics.count:
             message = f"{group.name} hangs on {len(leaves)} leaves with {group.nics.count} network interfaces"
             self.fault("LEAVES_EXCEED_NICS", f"{path}.leaf", message, "write at most one leaf per interface")
@@ -146,6 +155,10 @@ class Resolver:
 
     def _price(self, group: NodeGroup, gpu: Gpu | None, path: str) -> Price:
         per_node, per_gpu = group.price, group.gpu_price
+        for key, currency in group.currencies.items():
+            if currency != self.currency:
+                message = f"{group.name} is priced in {currency}, and the topology counts in {self.currency}"
+                self.fault("CURRENCY_MIXED", f"{path}.{key}", message, f"write the price in {self.currency}, or currency: {currency}")
         if per_node is not None and per_gpu is not None and abs(per_node - per_gpu * group.gpus) > 1e-6 * per_node:
             message = f"{group.name} costs {per_node:g} per node, but {group.gpus} GPUs at {per_gpu:g} are {per_gpu * group.gpus:g}"
             self.fault("PRICE_CONTRADICTS", f"{path}.gpu_price", message, "write price or gpu_price, not both")
@@ -153,17 +166,19 @@ class Resolver:
             per_node = per_gpu * group.gpus
         if per_node is not None:
             return Price(per_node / group.gpus, per_node, "topology", group.billing)
-        example = gpu.price if gpu is not None and self.document.currency == "USD" else None
+        example = gpu.price if gpu is not None and self.currency == "USD" else None
         if example is None:
             return Price(None, None, "", group.billing)
         source = f"catalog example: {example.provider} {example.instance}, {example.terms}, {example.date}"
         return Price(example.per_gpu_hour, example.per_gpu_hour * group.gpus, source, group.billing)
 
 
-def resolve(document: TopologyDocument) -> tuple[tuple[HostGroup, ...], FabricDescription, list[Diagnostic]]:
+def resolve(document: TopologyDocument) -> tuple[tuple[HostGroup, ...], Sources, list[Diagnostic]]:
     """Resolve all groups of a document; the diagnostics hold every fault found on the way."""
-    resolver = Resolver(document)
-    groups = [resolver.group(group, f"nodes.{index}") for index, group in enumerate(document.nodes)]
-    if not document.nodes:
-        resolver.fault("NO_NODES", "nodes", "the topology has no nodes", "write nodes: with at least one group")
-    return tuple(group for group in groups if group is not None), document.fabric, resolver.diagnostics
+    sources = gather(document)
+    resolver = Resolver(sources, document.currency)
+    groups = [resolver.group(group, path) for path, group in sources.groups]
+    if not sources.groups and not sources.diagnostics:
+        resolver.fault("NO_NODES", "nodes", "the topology has no nodes", "write nodes: with at least one group, or build: or graph:")
+    found = tuple(group for group in groups if group is not None)
+    return found, sources, [*resolver.diagnostics, *check_together(found, sources, resolver.names_leaf)]

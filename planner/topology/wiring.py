@@ -17,7 +17,18 @@ CUBE_MESH: Final[Mapping[tuple[int, int], int]] = {
     (2, 6): 1, (3, 7): 1, (4, 5): 1, (4, 6): 1, (4, 7): 2, (5, 6): 2, (5, 7): 1, (6, 7): 2,
 }  # fmt: skip
 CUBE_MESH_GPUS: Final = 8
-CUBE_MESH_LINKS: Final = 6
+
+# Links of one GPU by the link's catalog name, longest prefix first (NVIDIA and AMD data sheets): what one NVLink of `nvidia-smi topo -m` is worth.
+_LINKS_PER_GPU: Final[tuple[tuple[str, int], ...]] = (
+    ("nvlink3-bridge", 4),
+    ("nvlink4-bridge", 12),
+    ("nvlink2", 6),
+    ("nvlink3", 12),
+    ("nvlink4", 18),
+    ("nvlink5", 18),
+    ("nvlink6", 36),
+    ("xgmi", 7),
+)
 
 
 @dataclass(frozen=True)
@@ -67,11 +78,47 @@ def complete(group: Iterable[int], bandwidth: float) -> list[tuple[int, int, flo
     return [(first, second, bandwidth) for index, first in enumerate(members) for second in members[index + 1 :]]
 
 
-def wire(scale_up: str, gpus: int, link: Link | None, pcie: Link, pairs: tuple[tuple[int, ...], ...] | None = None) -> HostWiring:
+def links_per_gpu(link: Link) -> int:
+    """Number of single links that make up a GPU's scale-up bandwidth (18 NVLinks of 25 GB/s on H100)."""
+    return next((links for prefix, links in _LINKS_PER_GPU if link.name.startswith(prefix)), 1)
+
+
+def cliques(gpus: int, edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    """Sets of two GPUs or more that are all joined with one another, each GPU in one set at most, lowest indices first.
+
+    Greedy: the lowest GPU left takes, in order, every GPU joined with all it has so far. The cube mesh falls into its two quads this way.
+    """
+    near: dict[int, set[int]] = {}
+    for first, second in edges:
+        near.setdefault(first, set()).add(second)
+        near.setdefault(second, set()).add(first)
+    left = set(range(gpus))
+    found: list[tuple[int, ...]] = []
+    for first in range(gpus):
+        if first not in left:
+            continue
+        members = [first]
+        for other in sorted(left & near.get(first, set())):
+            if near[other].issuperset(members):
+                members.append(other)
+        left.difference_update(members)
+        if len(members) > 1:
+            found.append(tuple(members))
+    return tuple(found)
+
+
+def wire(
+    scale_up: str,
+    gpus: int,
+    link: Link | None,
+    pcie: Link,
+    pairs: tuple[tuple[int, ...], ...] | None = None,
+    nvlinks: tuple[tuple[int, int, float], ...] | None = None,
+) -> HostWiring:
     """Lay the links inside a node.
 
     A GPU's scale-up bandwidth is shared evenly by its peers in a direct mesh: 448 GB/s of MI300X are 64 GB/s to each of seven peers, 300 GB/s of A100 are
-    100 GB/s to each of three. In the cube mesh a link is a sixth of the GPU's bandwidth and a pair has none, one or two.
+    100 GB/s to each of three. Where links are counted (cube mesh, irregular mesh), each is worth its share of the GPU's.
 
     Parameters
     ----------
@@ -83,6 +130,8 @@ def wire(scale_up: str, gpus: int, link: Link | None, pcie: Link, pairs: tuple[t
         Scale-up link (None where there is none) and PCIe link.
     pairs : tuple of tuple of int, optional
         The bridged groups of nvlink-pairs, or the meshes of nvlink-mesh where the node has several.
+    nvlinks : tuple of (int, int, float), optional
+        Direct links of an irregular mesh: GPU, GPU, number of links.
 
     Returns
     -------
@@ -95,8 +144,13 @@ def wire(scale_up: str, gpus: int, link: Link | None, pcie: Link, pairs: tuple[t
         return HostWiring(scale_up, gpus, link, pcie)
     total = link.bandwidth.value
     if scale_up == "cube-mesh":
-        direct = tuple((first, second, total * links / CUBE_MESH_LINKS) for (first, second), links in sorted(CUBE_MESH.items()))
-        return HostWiring(scale_up, gpus, link, pcie, direct, ((0, 1, 2, 3), (4, 5, 6, 7)), "mesh")
+        nvlinks = tuple((first, second, float(links)) for (first, second), links in CUBE_MESH.items())
+    if nvlinks is not None:
+        direct = tuple(sorted((min(one, other), max(one, other), total * links / links_per_gpu(link)) for one, other, links in nvlinks))
+        groups = cliques(gpus, ((first, second) for first, second, _ in direct))
+        if len(groups) == 1 and len(groups[0]) == gpus:
+            return HostWiring("nvlink-mesh", gpus, link, pcie, direct)
+        return HostWiring(scale_up, gpus, link, pcie, direct, groups, "pair" if max(map(len, groups)) == 2 else "mesh")
     if pairs is not None and not (len(pairs) == 1 and len(pairs[0]) == gpus):
         groups = tuple(sorted(tuple(sorted(group)) for group in pairs))
         edges = [edge for group in groups for edge in complete(group, total / (len(group) - 1))]
@@ -108,14 +162,16 @@ def wire(scale_up: str, gpus: int, link: Link | None, pcie: Link, pairs: tuple[t
     return HostWiring(whole, gpus, link, pcie, tuple(complete(range(gpus), peer)))
 
 
-def usual_scale_up(gpu: Gpu, gpus: int, pairs: tuple[tuple[int, ...], ...] | None) -> str:
+def usual_scale_up(gpu: Gpu, gpus: int, pairs: tuple[tuple[int, ...], ...] | None = None, *, meshed: bool = False) -> str:
     """Name the wiring a node of this GPU type has when nobody says otherwise.
 
     SXM boards meet in NVSwitches; V100 boards of eight are the DGX-1's cube mesh and boards of four are joined directly; MI300X boards by xGMI; cards with a
-    place for a bridge have none until pairs are named.
+    place for a bridge have none until pairs are named, and counted links (`meshed`) make a mesh.
     """
     if gpu.scale_up is None:
         return "none"
+    if meshed:
+        return "nvlink-mesh"
     if pairs is not None:
         return "nvlink-pairs" if all(len(group) == 2 for group in pairs) else "nvlink-mesh"
     if gpu.scale_up_domain <= 2:

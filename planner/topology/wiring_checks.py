@@ -5,8 +5,8 @@ from __future__ import annotations
 from planner.catalog.gpus import Gpu
 from planner.catalog.links import Link
 from planner.diagnostics import Diagnostic, Place
-from planner.topology.document import NodeGroup
-from planner.topology.wiring import CUBE_MESH_GPUS
+from planner.topology.node_groups import NodeGroup
+from planner.topology.wiring import CUBE_MESH_GPUS, links_per_gpu
 
 _LINK_KINDS = {"nvswitch": "nvlink", "nvlink-pairs": "nvlink", "nvlink-mesh": "nvlink", "cube-mesh": "nvlink", "xgmi": "xgmi", "ici": "ici"}
 
@@ -75,6 +75,7 @@ def check_wiring(group: NodeGroup, gpu: Gpu, scale_up: str, link: Link | None, p
         message = f"{group.name} is in an NVLink domain of several nodes, but its GPUs are wired as {scale_up}"
         fault("DOMAIN_WITHOUT_NVSWITCH", "nvlink_domain", message, "write scale_up: nvswitch, or leave nvlink_domain out")
     faults.extend(_check_pairs(group, scale_up, path))
+    faults.extend(_check_nvlinks(group, scale_up, link, path))
     return faults
 
 
@@ -119,4 +120,50 @@ def _check_pairs(group: NodeGroup, scale_up: str, path: str) -> list[Diagnostic]
                 fault("PAIRS_OVERLAP", where, f"GPU {index} of {group.name} is already in pair {earlier}", "name every GPU once")
         if len(set(members)) < len(members):
             fault("PAIRS_OVERLAP", where, f"a GPU of {group.name} is named twice in one pair", "name every GPU once")
+    return faults
+
+
+def _check_nvlinks(group: NodeGroup, scale_up: str, link: Link | None, path: str) -> list[Diagnostic]:
+    faults: list[Diagnostic] = []
+
+    def fault(code: str, where: str, message: str, hint: str) -> None:
+        faults.append(Diagnostic(code, message, hint, place=Place(path=f"{path}.{where}")))
+
+    if group.nvlinks is None:
+        return faults
+    if scale_up != "nvlink-mesh" or group.pairs is not None:
+        conflict = "also lists pairs" if group.pairs is not None else f"its GPUs are wired as {scale_up}"
+        fault(
+            "NVLINKS_WITHOUT_MESH",
+            "nvlinks",
+            f"{group.name} counts direct links, but {conflict}",
+            "write scale_up: nvlink-mesh, without pairs",
+        )
+        return faults
+    if not group.nvlinks:
+        fault("NVLINKS_WITHOUT_MESH", "nvlinks", f"{group.name} counts no links", "write scale_up: none where GPUs meet over PCIe only")
+    seen: set[tuple[int, int]] = set()
+    used = [0.0] * group.gpus
+    for number, (one, other, links) in enumerate(group.nvlinks):
+        where = f"nvlinks.{number}"
+        outside = [index for index in (one, other) if index >= group.gpus]
+        if outside:
+            fault("GPU_INDEX_OUT_OF_RANGE", where, f"{group.name} has GPUs 0 to {group.gpus - 1}, not {outside[0]}", "count GPUs from 0")
+            continue
+        key = (min(one, other), max(one, other))
+        if one == other or key in seen:
+            fault("NVLINKS_OVERLAP", where, f"GPUs {one} and {other} of {group.name} cannot be joined here", "name every two GPUs once")
+        seen.add(key)
+        used[one] += links
+        used[other] += links
+    if link is not None:
+        most = links_per_gpu(link)
+        for gpu, links in enumerate(used):
+            if links > most + 1e-6:
+                fault(
+                    "NVLINKS_EXCEED_GPU",
+                    "nvlinks",
+                    f"GPU {gpu} of {group.name} would have {links:g} links of {link.name}",
+                    f"it has {most}",
+                )
     return faults
