@@ -75,9 +75,9 @@ def _levels(inventory: Inventory, rows: Labels, first: HostGroup, scale_up_level
     """Levels at which some of the pool's scopes are joined that were not joined before."""
     inside = ("gpu", first.wiring.level, scale_up_level) if first.wiring.level else ("gpu", scale_up_level)
     found = [level for level in inside if level]
-    before = len(np.unique(inventory.scope[rows]))
+    before = np.count_nonzero(np.bincount(inventory.scope[rows]))
     for level in NETWORK:
-        now = len(np.unique(inventory.level_labels(level)[rows]))
+        now = np.count_nonzero(np.bincount(inventory.level_labels(level)[rows]))
         if now < before:
             found.append(level)
         before = now

@@ -32,7 +32,7 @@ Index = Annotated[int, Field(ge=0, le=1023)]
 class TopologyPart(BaseModel):
     """Settings shared by all parts of a topology document: immutable, unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class Nics(TopologyPart):

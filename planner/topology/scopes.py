@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from planner.topology.inventory import FREE, GpuId, Inventory
+from planner.topology.inventory import FREE, GpuId, Inventory, first_rows
 from planner.topology.levels import Labels
 
 # How a scope that is one host is called after its wiring; a domain of several hosts has a name of its own.
@@ -25,8 +25,7 @@ class ScopeTable:
         scopes = int(inventory.scope.max()) + 1 if len(inventory.scope) else 0
         gpus = np.diff(inventory.first_gpu)
         free = np.add.reduceat((inventory.state == FREE).astype(np.int64), inventory.first_gpu[:-1]) if len(gpus) else gpus
-        first = np.full(scopes, len(gpus), dtype=np.int64)
-        np.minimum.at(first, inventory.scope, np.arange(len(gpus), dtype=np.int64))
+        first = first_rows(inventory.scope)
         self.pool: Labels = pool_of_node[first]
         self.capacity: Labels = np.bincount(inventory.scope, weights=gpus, minlength=scopes).astype(np.int64)
         self.free: Labels = np.bincount(inventory.scope, weights=free, minlength=scopes).astype(np.int64)
