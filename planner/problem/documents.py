@@ -7,7 +7,7 @@ that name exists is checked by `load`, so that every fault of all files is repor
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
@@ -96,6 +96,8 @@ class EngineChoice(ProblemPart):
 class Workload(ProblemPart):
     """What is asked of a deployment: lengths of a request, and either sequences at once or requests per second."""
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["concurrency"]}, {"required": ["request_rate"]}]})
+
     prompt_tokens: Tokens = Field(ge=1, le=MOST_TOKENS, description="Mean prompt length of a request [tokens]")
     output_tokens: Tokens = Field(ge=1, le=MOST_TOKENS, description="Mean output length of a request [tokens]")
     concurrency: Annotated[int, Field(strict=True, ge=1, le=MOST_SEQUENCES)] | None = Field(
@@ -113,6 +115,8 @@ class Workload(ProblemPart):
 
 class Slo(ProblemPart):
     """Latency targets."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     tpot: Annotated[Seconds, Field(gt=0, le=60)] | None = Field(default=None, description="Longest time per output token, 60ms for example")
     ttft: Annotated[Seconds, Field(gt=0, le=3600)] | None = Field(default=None, description="Longest time to first token, 3s for example")
@@ -214,8 +218,6 @@ def _topology_form(value: Any) -> str:
 
 class Problem(ProblemPart):
     """A whole question: which deployments, on which topology, for what."""
-
-    EXAMPLE: ClassVar[str] = "problems/two_node_h100.yaml"
 
     name: str = Field(min_length=1, max_length=200, description="Name of the problem")
     description: str = Field(default="", max_length=10_000, description="Free text")

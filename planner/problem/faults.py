@@ -6,10 +6,11 @@ documents made in code alike. A value of the wrong type is left to the document'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+Path = tuple[str | int, ...]
 DEGREES = ("tp", "pp", "ep", "dp")
 
 
@@ -18,7 +19,7 @@ class Fault:
     """One disagreement: `path` leads from the part to the value at fault (empty = the part itself)."""
 
     code: str
-    path: tuple[str | int, ...]
+    path: Path
     message: str
     hint: str
 
@@ -98,3 +99,31 @@ def problem_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
             message = f"two deployments are named `{name}`"
             yield Fault("DUPLICATE_NAME", ("deployments", index, "name"), message, f"rename one of them, for example `{name}-{index + 1}`")
         first.setdefault(name, index)
+
+
+_DEPLOYMENT_PARTS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Fault]]] = {
+    "workload": workload_faults,
+    "slo": slo_faults,
+    "parallelism": parallelism_faults,
+    "replicas": replicas_faults,
+}
+
+
+def document_faults(data: Any) -> Iterator[Fault]:
+    """All disagreements of a whole problem, given as plain data of which any part may be wrong; paths begin at the problem."""
+    if not isinstance(data, Mapping):
+        return
+    yield from problem_faults(data)
+    yield from _within(("budget",), data.get("budget"), budget_faults)
+    deployments = data.get("deployments")
+    for index, deployment in enumerate(deployments if isinstance(deployments, list | tuple) else ()):
+        if not isinstance(deployment, Mapping):
+            continue
+        yield from _within(("deployments", index), deployment, deployment_faults)
+        for key, rule in _DEPLOYMENT_PARTS.items():
+            yield from _within(("deployments", index, key), deployment.get(key), rule)
+
+
+def _within(path: Path, part: Any, rule: Callable[[Mapping[str, Any]], Iterator[Fault]]) -> Iterator[Fault]:
+    if isinstance(part, Mapping):
+        yield from (replace(fault, path=(*path, *fault.path)) for fault in rule(part))

@@ -8,25 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 from planner.quantities.reading import parse_quantity, refuse_bare
-from planner.quantities.units import BARE_KINDS, EXAMPLES, UNITS, Kind
+from planner.quantities.units import BARE_KINDS, EXAMPLES, SI_UNITS, UNITS, Kind
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic_core import core_schema
-
-_SI: Final[dict[Kind, str]] = {
-    Kind.BYTES: "B",
-    Kind.BYTES_PER_SECOND: "B/s",
-    Kind.SECONDS: "s",
-    Kind.RATE: "1/s",
-    Kind.MONEY_PER_HOUR: "per hour",
-    Kind.FRACTION: "share of 1",
-    Kind.FLOPS: "FLOP/s",
-    Kind.TOKENS: "tokens",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +47,7 @@ class QuantityType:
         number: dict[str, Any] = {"minimum": 0} | handler(schema)
         if "exclusiveMinimum" in number:
             del number["minimum"]
-        described = {"description": f"{self.kind.value[0].upper()}{self.kind.value[1:]} [{_SI[self.kind]}]"}
+        described = {"description": f"{self.kind.value[0].upper()}{self.kind.value[1:]} [{SI_UNITS[self.kind]}]"}
         if self.kind is Kind.TOKENS:
             return described | number | {"examples": [2048]}
         if self.kind is Kind.FRACTION and "exclusiveMaximum" not in number:

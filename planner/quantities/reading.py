@@ -30,7 +30,8 @@ class QuantityError(ValueError):
         super().__init__(f"{message}; {hint}")
 
 
-def _shown(value: object) -> str:
+def shown_value(value: object) -> str:
+    """A value as messages show it: in backquotes, short, printable."""
     # An integer of thousands of digits cannot even be printed; the type is all there is to say.
     text = str(value) if not isinstance(value, int) or abs(value) < 10**_LONGEST else "a very long integer"
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
@@ -94,13 +95,13 @@ def parse_quantity(text: str | float, kind: Kind) -> float:
         If the text is no number, its unit is missing, unknown or of another kind, or the value is negative or not finite.
     """
     if isinstance(text, bool) or not isinstance(text, str | int | float):
-        raise QuantityError("NOT_A_QUANTITY", f"{_shown(text)} is not {_article(kind)}", _written(kind))
+        raise QuantityError("NOT_A_QUANTITY", f"{shown_value(text)} is not {_article(kind)}", _written(kind))
     if not isinstance(text, str):
         try:
-            return _check_range(float(text), kind, _shown(text))
+            return _check_range(float(text), kind, shown_value(text))
         except OverflowError:
             raise QuantityError("OUT_OF_RANGE", "the number is too large", _written(kind)) from None
-    shown = _shown(text)
+    shown = shown_value(text)
     if len(text) > _LONGEST:
         raise QuantityError("NOT_A_QUANTITY", f"{shown} is not {_article(kind)}", _written(kind))
     stripped = re.sub(r"\s*/\s*", "/", text.strip().replace("µ", "u").replace("μ", "u"))
@@ -180,7 +181,7 @@ def _wrong_unit(number: str, unit: str, kind: Kind, shown: str) -> QuantityError
     cut = [f"{unit}{rest}" for rest in ("B", "iB", "B/s", "b/s", "s", "FLOP/s") if f"{unit}{rest}" in UNITS[kind]]
     if cut:
         return wrong("does not say of what", "write " + " or ".join(f"{number}{spelling}" for spelling in cut))
-    return wrong(f"has the unit {_shown(unit)}, which is not one of {_article(kind)}", _written(kind))
+    return wrong(f"has the unit {shown_value(unit)}, which is not one of {_article(kind)}", _written(kind))
 
 
 def refuse_bare(value: object, kind: Kind) -> None:
@@ -192,4 +193,4 @@ def refuse_bare(value: object, kind: Kind) -> None:
         If `value` is a number and `kind` can be read in more than one unit.
     """
     if isinstance(value, int | float) and not isinstance(value, bool) and kind not in BARE_KINDS and math.isfinite(value):
-        raise _missing_unit(f"{value:g}" if isinstance(value, float) else str(value)[:_LONGEST], kind, _shown(value))
+        raise _missing_unit(f"{value:g}" if isinstance(value, float) else str(value)[:_LONGEST], kind, shown_value(value))

@@ -66,6 +66,17 @@ EXAMPLES: Final[dict[Kind, tuple[str, ...]]] = {
     Kind.TOKENS: ("2048",),
 }
 
+SI_UNITS: Final[dict[Kind, str]] = {
+    Kind.BYTES: "B",
+    Kind.BYTES_PER_SECOND: "B/s",
+    Kind.SECONDS: "s",
+    Kind.RATE: "1/s",
+    Kind.MONEY_PER_HOUR: "per hour",
+    Kind.FRACTION: "share of 1",
+    Kind.FLOPS: "FLOP/s",
+    Kind.TOKENS: "tokens",
+}
+
 # Kinds whose bare number can only be read one way.
 BARE_KINDS: Final = frozenset({Kind.RATE, Kind.MONEY_PER_HOUR, Kind.FRACTION, Kind.TOKENS})
 

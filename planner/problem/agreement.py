@@ -1,0 +1,65 @@
+"""What a problem and the things it names ask of each other: lengths and the model's context, budgets and the fleet, currencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from planner.catalog.gpus import gpu
+from planner.diagnostics import Diagnostic, Place, PlannerError, Severity
+from planner.problem.documents import Deployment, Problem
+from planner.problem.precision import precision_notes
+from planner.problem.references import Model
+from planner.topology.fabric import Fabric
+
+
+def agreement(problem: Problem, fabric: Fabric, models: Sequence[Model | None], budget_currency: str | None) -> Iterator[Diagnostic]:
+    """Yield what does not agree, each with the path in the problem as its place.
+
+    A model that is None has been reported already. `budget_currency` is the one the budget is written in, None where it names none.
+    """
+    for deployment, model in zip(problem.deployments, models, strict=True):
+        if model is not None:
+            yield from _context(deployment, model)
+            yield from precision_notes(deployment, model.architecture)
+    yield from _budget(problem, fabric)
+    if budget_currency is not None and budget_currency != fabric.currency:
+        message = f"the budget is in {budget_currency}, the prices of the topology in {fabric.currency}"
+        yield Diagnostic("CURRENCY_MIXED", message, f"write the budget in {fabric.currency}", place=Place(path="budget.per_hour"))
+
+
+def _context(deployment: Deployment, model: Model) -> Iterator[Diagnostic]:
+    """A request, and the context asked for, fit the positions the model was made for."""
+    longest = model.architecture.max_position
+    asked = deployment.memory.max_model_len if deployment.memory is not None else None
+    tokens = deployment.workload.prompt_tokens + deployment.workload.output_tokens
+    path = f"deployments.{deployment.name}"
+    if longest <= 0:
+        return
+    if asked is not None and asked > longest:
+        message = f"max_model_len {asked:,} is more than the {longest:,} positions of {model.architecture.name}"
+        yield Diagnostic("CONTEXT_TOO_LONG", message, f"write at most {longest}", place=Place(path=f"{path}.memory.max_model_len"))
+    elif tokens > longest:
+        message = f"a request of {tokens:,} tokens is longer than the {longest:,} positions of {model.architecture.name}"
+        hint = f"prompt_tokens and output_tokens may add up to {longest}"
+        yield Diagnostic("CONTEXT_TOO_LONG", message, hint, place=Place(path=f"{path}.workload.prompt_tokens"))
+
+
+def _budget(problem: Problem, fabric: Fabric) -> Iterator[Diagnostic]:
+    """The budget names each GPU type once, and types that the fleet has."""
+    if problem.budget is None:
+        return
+    there = {pool.gpu.name for pool in fabric.pools}
+    first: dict[str, str] = {}
+    for name in problem.budget.gpus or {}:
+        place = Place(path=f"budget.gpus.{name}")
+        try:
+            known = gpu(name).name
+        except PlannerError:
+            continue  # reported where names are looked up
+        if known in first:
+            message = f"`{name}` and `{first[known]}` are the same GPU type, {known}"
+            yield Diagnostic("DUPLICATE_NAME", message, "keep one of them", place=place)
+        elif known not in there:
+            message = f"no node of the topology has {known}"
+            yield Diagnostic("BUDGET_WITHOUT_GPUS", message, f"the topology has {', '.join(sorted(there))}", Severity.WARNING, place)
+        first.setdefault(known, name)

@@ -1,0 +1,263 @@
+"""A problem file with everything it names -> `LoadedProblem`; every fault of all files at once.
+
+The problem, its topology and its models are each read as far as they go, so that one run shows what is wrong in all of them. Nothing is
+kept of the files' formatting: `sha256` is taken over the contents, with defaults filled in and the topology and models written out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
+from typing import Any
+
+from planner.catalog.architecture import ModelArchitecture
+from planner.catalog.gpus import gpu
+from planner.diagnostics import Diagnostic, Place, PlannerError, Severity, errors, raise_errors
+from planner.problem.agreement import agreement
+from planner.problem.documents import Problem
+from planner.problem.dotted_paths import Path, find, follow
+from planner.problem.faults import document_faults
+from planner.problem.form_faults import read_document
+from planner.problem.overrides import Override, apply_overrides, read_overrides
+from planner.problem.references import Model, look_up, unknown_gpus
+from planner.problem.source_text import STDIN, display_name, read_source, without_detours
+from planner.problem.yaml_source import Source, read_yaml
+from planner.quantities import currency_of
+from planner.topology.build import build_fabric
+from planner.topology.document import TopologyDocument
+from planner.topology.fabric import Fabric
+
+# A file that is wrong throughout is not read to its end by anybody.
+MOST_FAULTS = 100
+
+
+@dataclass(frozen=True)
+class LoadedProblem:
+    """A problem ready to be planned: `architectures` one per deployment, `warnings` notes and warnings about the files."""
+
+    problem: Problem
+    fabric: Fabric
+    architectures: tuple[ModelArchitecture, ...]
+    sha256: str
+    warnings: tuple[Diagnostic, ...] = ()
+    topology: TopologyDocument | None = None
+
+    @property
+    def summary(self) -> str:
+        """One line that says what was read."""
+        count = len(self.problem.deployments)
+        gpus = sum(pool.nodes * pool.gpus_per_node for pool in self.fabric.pools)
+        return f"{self.problem.name}: a valid problem, {count} deployment{'s' if count > 1 else ''} on {gpus} GPUs"
+
+
+@dataclass(frozen=True)
+class LoadedTopology:
+    """A topology by itself, ready to be used."""
+
+    document: TopologyDocument
+    fabric: Fabric
+    sha256: str
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """One line that says what was read."""
+        nodes = sum(pool.nodes for pool in self.fabric.pools)
+        gpus = sum(pool.nodes * pool.gpus_per_node for pool in self.fabric.pools)
+        return f"{self.document.name}: a valid topology, {nodes} node{'s' if nodes > 1 else ''} with {gpus} GPUs"
+
+
+def load_problem(path: str, overrides: Sequence[str] = ()) -> LoadedProblem:
+    """Load the problem file at `path` (`-` = standard input) with its topology and models.
+
+    Parameters
+    ----------
+    path
+        YAML or JSON file. Paths inside it are relative to it, or to the working folder on standard input.
+    overrides
+        Changes of single values, `PATH=VALUE`, of the problem or its topology.
+
+    Raises
+    ------
+    PlannerError
+        With every fault of all files, each with file, line, column and path where it has one.
+    """
+    return _problem(_read(path), path, overrides)
+
+
+def load_topology(path: str, overrides: Sequence[str] = ()) -> LoadedTopology:
+    """Load the topology file at `path` (`-` = standard input) by itself.
+
+    Raises
+    ------
+    PlannerError
+        With every fault of the file.
+    """
+    return _topology_alone(_read(path), overrides)
+
+
+def load_any(path: str, overrides: Sequence[str] = ()) -> LoadedProblem | LoadedTopology:
+    """Load a problem or a topology, told apart by their keys: only a topology has nodes, builders or a graph at its top.
+
+    Raises
+    ------
+    PlannerError
+        With every fault found.
+    """
+    source = _read(path)
+    keys = set(source.data)
+    if keys & {"nodes", "build", "graph", "fabric"} and not keys & {"deployments", "topology", "objective"}:
+        return _topology_alone(source, overrides)
+    return _problem(source, path, overrides)
+
+
+def _read(path: str) -> Source:
+    source = read_yaml(read_source(path), display_name(path))
+    if not isinstance(source.data, dict):
+        fault = Diagnostic(
+            "ROOT_NOT_MAPPING", "the file is not made of keys", "begin with `name: ...` and the other keys", place=source.place(())
+        )
+        raise PlannerError([*source.faults, fault])
+    return source
+
+
+def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProblem:
+    folder = FilePath() if path == STDIN else FilePath(path).parent
+    mine, of_topology, faults = read_overrides(overrides)
+    inline = isinstance(source.data.get("topology"), dict)
+    faults += apply_overrides(source, Problem, mine)
+    if inline:
+        faults += apply_overrides(source, TopologyDocument, of_topology, ("topology",))
+        of_topology = []
+    problem, form = read_document(Problem, source)
+    faults += [*source.faults, *form]
+    faults += [Diagnostic(fault.code, fault.message, fault.hint, place=source.place(fault.path)) for fault in document_faults(source.data)]
+    topology, fabric, of_fabric = _topology_of(source, folder, of_topology)
+    # An inline topology is read by itself; what the whole problem reports about it would say everything twice.
+    faults = [fault for fault in faults if not _is_inside(fault, "topology")] if inline else faults
+    references = look_up(source, folder)
+    faults += [*of_fabric, *references.faults]
+    if problem is not None and fabric is not None and topology is not None:
+        faults += _placed(source, agreement(problem, fabric, references.models, currency_of(find(source.data, ("budget", "per_hour")))), ())
+    _raise(faults)
+    assert problem is not None
+    assert fabric is not None
+    assert topology is not None
+    models = [model for model in references.models if model is not None]
+    if problem.budget is not None and problem.budget.gpus:
+        named = {gpu(name).name: count for name, count in problem.budget.gpus.items()}
+        problem = problem.model_copy(update={"budget": problem.budget.model_copy(update={"gpus": named})})
+    return LoadedProblem(
+        problem, fabric, tuple(model.architecture for model in models), _digest(problem, topology, models), tuple(faults), topology
+    )
+
+
+def _topology_of(
+    source: Source, folder: FilePath, overrides: Sequence[Override]
+) -> tuple[TopologyDocument | None, Fabric | None, list[Diagnostic]]:
+    """Topology that a problem names or holds, as far as it can be read, with its faults."""
+    named = source.data.get("topology")
+    if isinstance(named, dict):
+        return _fabric(source, overrides, ("topology",))
+    if not isinstance(named, str) or not named:
+        return None, None, []
+    # A path given by --set is the user's, not the file's: relative to where the command runs.
+    path = without_detours(FilePath(named) if ("topology",) in source.set_paths else folder / named)
+    try:
+        inner = _read(path)
+    except PlannerError as error:
+        place = source.place(("topology",))
+        return None, None, [_named_file(fault, path, place) for fault in error.diagnostics]
+    return _fabric(inner, overrides)
+
+
+def _named_file(fault: Diagnostic, path: str, place: Place) -> Diagnostic:
+    """A file that cannot be read at all is reported where it is named; a fault inside it keeps its own place."""
+    if fault.place is not None and fault.place.line is not None:
+        return fault
+    code = "TOPOLOGY_NOT_FOUND" if fault.code == "FILE_NOT_FOUND" else fault.code
+    return replace(fault, code=code, message=f"topology file {path}: {fault.message}", place=place)
+
+
+def _fabric(
+    source: Source, overrides: Sequence[Override], root: Path = ()
+) -> tuple[TopologyDocument | None, Fabric | None, list[Diagnostic]]:
+    """Fabric of the topology at `root` of a file, with its faults, notes and warnings."""
+    faults = apply_overrides(source, TopologyDocument, overrides, root)
+    document, form = read_document(TopologyDocument, source, root)
+    faults += [*(source.faults if not root else ()), *form]
+    if document is None:
+        return None, None, [*faults, *unknown_gpus(source, root)]
+    try:
+        fabric = build_fabric(document)
+    except PlannerError as error:
+        return document, None, [*faults, *_placed(source, error.diagnostics, root)]
+    return document, fabric, [*faults, *_placed(source, fabric.diagnostics, root)]
+
+
+def _topology_alone(source: Source, texts: Sequence[str]) -> LoadedTopology:
+    mine, of_topology, faults = read_overrides(texts)
+    document, fabric, found = _fabric(source, [*mine, *of_topology])
+    faults += found
+    _raise(faults)
+    assert document is not None
+    assert fabric is not None
+    return LoadedTopology(document, fabric, _sha256(document.model_dump(mode="json")), tuple(faults))
+
+
+def _placed(source: Source, diagnostics: Iterable[Diagnostic], root: Path) -> list[Diagnostic]:
+    """Give diagnostics that name a document path the line and column where it stands."""
+    placed = []
+    start = follow(source.data, ".".join(str(part) for part in root))[0]
+    for diagnostic in diagnostics:
+        if diagnostic.place is None or diagnostic.place.line is not None:
+            placed.append(
+                diagnostic
+                if diagnostic.place is not None
+                else replace(diagnostic, place=source.place(start) if start else Place(source.file))
+            )
+            continue
+        prefix = "topology." if root else ""
+        path, rest = follow(source.data, prefix + diagnostic.place.path)
+        place = source.place(path)
+        placed.append(replace(diagnostic, place=replace(place, path=f"{place.path}.{rest}".strip(".") if rest else place.path)))
+    return placed
+
+
+def _is_inside(fault: Diagnostic, key: str) -> bool:
+    return fault.place is not None and (fault.place.path == key or fault.place.path.startswith(f"{key}.")) and fault.code != "DUPLICATE_KEY"
+
+
+def _raise(faults: list[Diagnostic]) -> None:
+    """Raise all faults in the order of the files when at least one is an error."""
+    found = errors(faults)
+    if not found:
+        return
+    unique = list(dict.fromkeys((*found, *(fault for fault in faults if fault.severity is Severity.WARNING))))
+    files = list(dict.fromkeys(fault.place.file if fault.place is not None else None for fault in unique))
+    unique.sort(key=lambda fault: (files.index(fault.place.file if fault.place is not None else None), *_line(fault)))
+    if len(unique) > MOST_FAULTS:
+        more = Diagnostic("MORE_FAULTS", f"{len(unique) - MOST_FAULTS} more faults are not shown", "mend these first")
+        unique = [*unique[:MOST_FAULTS], more]
+    raise_errors(unique)
+
+
+def _line(fault: Diagnostic) -> tuple[int, int]:
+    return (fault.place.line or 0, fault.place.column or 0) if fault.place is not None else (0, 0)
+
+
+def _digest(problem: Problem, topology: TopologyDocument, models: Sequence[Model]) -> str:
+    """Digest of what is asked: the problem with its topology and the contents of its models in place of their names."""
+    written = problem.model_dump(mode="json")
+    written["topology"] = topology.model_dump(mode="json")
+    for deployment, model in zip(written["deployments"], models, strict=True):
+        deployment["model"] = model.contents
+    return _sha256(written)
+
+
+def _sha256(contents: Any) -> str:
+    text = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
