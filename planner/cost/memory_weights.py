@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.catalog.architecture import LayerKind, ModelArchitecture
+from planner.catalog.architecture import AttentionKind, LayerKind, ModelArchitecture
 from planner.catalog.dtypes import bytes_per_element
+from planner.catalog.engines import Engine
 from planner.cost.setting import Precision
-from planner.cost.tensors import Tensor, embedding_tensors, head_tensors, layer_tensors, rank_share
+from planner.cost.tensors import EXPERT_SPLITS, Split, Tensor, embedding_tensors, head_tensors, layer_tensors, rank_share
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -37,7 +39,6 @@ def element_bytes(tensor: Tensor, precision: Precision, model_dtype: str) -> flo
     return size + scheme.scale_bytes / tensor.columns
 
 
-@lru_cache(maxsize=4096)
 def tensor_bytes(tensor: Tensor, precision: Precision, model_dtype: str) -> float:
     """Bytes of all `count` matrices of a tensor, scales included [B]."""
     return tensor.parameters * element_bytes(tensor, precision, model_dtype)
@@ -58,17 +59,112 @@ def model_bytes(architecture: ModelArchitecture, precision: Precision) -> float:
     return layers + sum(tensor_bytes(tensor, precision, architecture.dtype) for tensor in ends)
 
 
+@dataclass(frozen=True)
+class RankWeights:
+    """Bytes on the fullest rank by what holds them, for n shapes [B].
+
+    `layers` has a column for each of the architecture's layer kinds [n, kinds]. `embedding` is held by the first stage, `head` by the last
+    (0 where one stage holds both and they are tied), `vision` by every stage.
+    """
+
+    layers: FloatArray
+    embedding: FloatArray
+    head: FloatArray
+    vision: FloatArray
+
+
+def _padded_share(tensor: Tensor, engine: Engine, weights: str, ranks_per_expert: FloatArray) -> FloatArray | float:
+    """Factor by which an engine's kernel pads an expert's matrix: both sides rounded up to the kernel's multiples."""
+    padding = engine.kernel_padding(weights)
+    if padding.expert_width == 1 or tensor.columns == 1:
+        return 1.0
+    width, inputs = (tensor.rows, tensor.columns) if tensor.split is Split.EXPERT_ROWS else (tensor.columns, tensor.rows)
+    shard = width / ranks_per_expert
+    padded_width = np.ceil(shard / padding.expert_width) * padding.expert_width
+    padded_inputs = -(-inputs // padding.expert_inputs) * padding.expert_inputs
+    return padded_width / shard * padded_inputs / inputs
+
+
 def bytes_per_rank(
     tensors: Iterable[Tensor],
     architecture: ModelArchitecture,
     precision: Precision,
+    engine: Engine,
     tensor_parallel: IntArray,
     expert_parallel: IntArray,
     data_parallel: IntArray,
 ) -> FloatArray:
-    """Bytes of `tensors` on the fullest rank of their stage, per shape [B], shape [n]."""
+    """Bytes of `tensors` on the fullest rank of their stage, per shape [B], shape [n].
+
+    sum over tensors of parameters x bytes per element x share of the fullest rank (`rank_share`) x the engine's kernel padding.
+    """
     total = np.zeros(np.shape(tensor_parallel), dtype=np.float64)
     for tensor in tensors:
+        size = tensor_bytes(tensor, precision, architecture.dtype)
         share = rank_share(tensor, tensor_parallel, expert_parallel, data_parallel)
-        total = total + tensor_bytes(tensor, precision, architecture.dtype) * share
+        if tensor.split in EXPERT_SPLITS:
+            ranks = np.asarray(tensor_parallel * data_parallel, dtype=np.float64) / expert_parallel
+            share = share * _padded_share(tensor, engine, precision.weights, ranks)
+        total = total + size * share
     return total
+
+
+def absorbed_bytes(kind: LayerKind, tensor_parallel: IntArray) -> FloatArray:
+    """Bytes of the 16-bit copies of kv_b that latent attention decodes with, H (nope + v) latent x 2 / t per MLA layer [B]."""
+    attention = kind.attention
+    if attention is None or attention.kind is not AttentionKind.MLA:
+        return np.zeros(np.shape(tensor_parallel), dtype=np.float64)
+    nope = attention.nope_head_dim if attention.nope_head_dim is not None else attention.head_dim - (attention.rope_head_dim or 0)
+    elements = attention.heads * (nope + attention.value_head_dim) * (attention.kv_lora_rank or 0)
+    return 2.0 * elements / np.asarray(tensor_parallel, dtype=np.float64)
+
+
+def rank_weights(
+    architecture: ModelArchitecture,
+    precision: Precision,
+    engine: Engine,
+    tensor_parallel: IntArray,
+    pipeline_parallel: IntArray,
+    expert_parallel: IntArray,
+    data_parallel: IntArray,
+) -> RankWeights:
+    """Weights of the fullest rank by layer kind and end, vectorised over shapes.
+
+    Under data-parallel attention everything but the routed experts is replicated over the dp ranks; experts are cut over t x dp.
+    """
+    degrees = (tensor_parallel, expert_parallel, data_parallel)
+    columns = []
+    for kind in architecture.layer_kinds:
+        held = bytes_per_rank(layer_tensors(kind, architecture.hidden_size), architecture, precision, engine, *degrees)
+        if engine.absorbs_latent_up_projection:
+            held = held + absorbed_bytes(kind, tensor_parallel)
+        columns.append(held)
+    embedding = bytes_per_rank(embedding_tensors(architecture), architecture, precision, engine, *degrees)
+    heads = head_tensors(architecture)
+    head = bytes_per_rank((t for t in heads if t.family == "head"), architecture, precision, engine, *degrees)
+    norm = bytes_per_rank((t for t in heads if t.family != "head"), architecture, precision, engine, *degrees)
+    if architecture.tied_embeddings:
+        head = np.where(np.asarray(pipeline_parallel) == 1, 0.0, head)
+    return RankWeights(np.stack(columns, axis=-1), embedding, head + norm, vision_bytes(architecture, engine, tensor_parallel))
+
+
+def vision_bytes(architecture: ModelArchitecture, engine: Engine, tensor_parallel: IntArray) -> FloatArray:
+    """Bytes of the vision tower on one rank [B]: whole, or cut over t where its heads divide and the engine cuts it."""
+    tower = architecture.vision
+    t = np.asarray(tensor_parallel, dtype=np.float64)
+    if tower is None or tower.parameters is None:
+        return np.zeros_like(t)
+    whole = tower.parameters * bytes_per_element(architecture.dtype)
+    if tower.heads is None or not engine.vision.startswith("sharded"):
+        return np.full_like(t, whole)
+    return np.where(tower.heads % t == 0, whole / t, whole)
+
+
+@lru_cache(maxsize=1024)
+def layer_rank_bytes(
+    architecture: ModelArchitecture, precision: Precision, engine: Engine, tensor: int, expert: int, data: int
+) -> tuple[float, ...]:
+    """Bytes of every layer in order on the fullest rank of its stage, for one choice of degrees [B]."""
+    one = np.array([tensor]), np.array([1]), np.array([expert]), np.array([data])
+    held = rank_weights(architecture, precision, engine, *one).layers[0]
+    return tuple(float(held[index]) for index in architecture.layer_sequence)

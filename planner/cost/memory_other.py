@@ -1,0 +1,127 @@
+"""Memory besides weights and KV: activations, CUDA graphs, communicators, the CUDA context; each low, expected and high.
+
+Activation peak of one step, the larger of
+
+    layers    tokens x 2 B x (3 d + max(attention, mlp) widths per rank) + expert rows x 2 B x (3 f_e per rank + d)
+    sampling  sequences x V x sampler bytes      (last stage; logits are whole on every rank, so t does not divide them)
+    vision    a constant for the encoder's own profile run
+
+Constants come from `catalog.engines` and are read off published start-up logs: Llama-3.1-8B, Llama-3.3-70B at TP2 and Qwen3-32B at TP1 and TP2 on
+H100 (llm-d-planner, 1,024 sequences) give 38.9 B a logit within 2 %; Llama-3-8B at 29,000 batched tokens on an RTX 3090 (vllm issue 10517) gives
+the 3 f + 3 d of the layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.catalog.architecture import FeedForward, LayerKind
+from planner.catalog.engines import Engine
+from planner.cost.setting import Setting, ShapeArrays
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+GIB: Final = 2.0**30
+ACTIVATION_BYTES: Final = 2.0
+EXPERT_CHUNK_TOKENS: Final = 16384  # fused expert kernels take at most so many tokens at once (vLLM VLLM_FUSED_MOE_CHUNK_SIZE)
+# Encoder's profile run: 2.51 GiB for Qwen2.5-VL-72B (vllm issue 16570), 1.7 for Qwen3.5-4B (kvcached pull request 448), 5 GB in MAX (modular issue 6268).
+VISION_PEAK: Final = (0.3 * GIB, 2.5 * GIB, 5.0 * GIB)
+
+
+@dataclass(frozen=True)
+class OtherTerms:
+    """Terms of one bound (low, expected or high) for n shapes [B]; `activation_last` is the last stage's, `activation` every other one's."""
+
+    activation: FloatArray
+    activation_last: FloatArray
+    graphs: FloatArray
+    communicators: FloatArray
+    context: FloatArray
+
+
+def layer_activation(setting: Setting, kind: LayerKind, shapes: ShapeArrays) -> FloatArray:
+    """Peak of one layer while a full step of `max_batched_tokens` runs through it [B], shape [n]."""
+    t = shapes.tensor_parallel.astype(np.float64)
+    tokens = float(setting.max_batched_tokens)
+    width = np.zeros_like(t)
+    attention = kind.attention
+    if attention is not None:
+        query = attention.heads * (attention.head_dim + attention.value_head_dim) / t
+        width = np.maximum(width, query + np.ceil(attention.kv_heads / t) * (attention.head_dim + attention.value_head_dim))
+    if kind.recurrent is not None:
+        width = np.maximum(width, 4.0 * kind.recurrent.heads * kind.recurrent.head_dim / t)
+    part = kind.feed_forward
+    if part is not None:
+        width = np.maximum(width, 3.0 * (part.width + part.shared_width) / t)
+    peak = tokens * (3.0 * setting.architecture.hidden_size + width)
+    if part is not None and part.experts:
+        peak = peak + _expert_rows(part, tokens, shapes) * (3.0 * _expert_width(part, shapes) + setting.architecture.hidden_size)
+    return np.asarray(peak * ACTIVATION_BYTES, dtype=np.float64)
+
+
+def _expert_rows(part: FeedForward, tokens: float, shapes: ShapeArrays) -> FloatArray:
+    """Rows that one rank's experts multiply at once: its share of the tokens of all dp ranks, k rows a token, in chunks."""
+    gathered = np.minimum(tokens * shapes.data_parallel, float(EXPERT_CHUNK_TOKENS))
+    return np.asarray(gathered * part.experts_per_token / shapes.expert_parallel, dtype=np.float64)
+
+
+def _expert_width(part: FeedForward, shapes: ShapeArrays) -> FloatArray:
+    """Expert width on one rank."""
+    return np.asarray(part.expert_width * shapes.expert_parallel / (shapes.tensor_parallel * shapes.data_parallel), dtype=np.float64)
+
+
+def sampler_activation(setting: Setting, engine: Engine) -> float:
+    """Peak of sampling for the largest number of sequences the engine admits [B]."""
+    return engine.sequences(setting.gpu) * setting.architecture.vocab_size * engine.sampler_bytes
+
+
+def other_terms(setting: Setting, engine: Engine, shapes: ShapeArrays) -> tuple[OtherTerms, OtherTerms, OtherTerms]:
+    """Low, expected and high terms of every shape.
+
+    Communicators count once for TP or DP inside a stage and once more across stages; a single GPU has none.
+    """
+    kinds = [kind for kind, _ in setting.architecture.kind_counts()]
+    layers = np.max(np.stack([layer_activation(setting, kind, shapes) for kind in kinds]), axis=0)
+    sampler = sampler_activation(setting, engine)
+    inside = (shapes.tensor_parallel * shapes.data_parallel > 1).astype(np.float64)
+    groups = inside + (shapes.pipeline_parallel > 1)
+    ones = np.ones_like(layers)
+    bounds = []
+    for index, factor in enumerate((engine.activation_low, 1.0, engine.activation_high)):
+        encoder = VISION_PEAK[index] if setting.architecture.vision is not None else 0.0
+        bounds.append(
+            OtherTerms(
+                activation=np.maximum(layers * factor, encoder),
+                activation_last=np.maximum(np.maximum(layers, sampler) * factor, encoder),
+                graphs=ones * engine.graphs[index],
+                communicators=groups * engine.communicator[index],
+                context=ones * engine.context[index],
+            )
+        )
+    low, expected, high = bounds
+    return low, expected, high
+
+
+def counted(engine: Engine, terms: OtherTerms, outside_budget: float, last: bool) -> FloatArray:
+    """Memory of one stage that the budget must hold besides weights and KV [B], shape [n].
+
+    Terms an engine takes out of its budget count in full. The others live in what the budget does not claim (`outside_budget`, the GPU's
+    memory less the budget) and count by what exceeds it: that is what has to be given up for the engine to start at all.
+    """
+    activation = terms.activation_last if last else terms.activation
+    inside = terms.context + terms.communicators
+    outside = np.zeros_like(inside)
+    if engine.activations_inside_budget:
+        inside = inside + activation
+    else:
+        outside = outside + activation
+    if engine.graphs_inside_budget:
+        inside = inside + terms.graphs
+    else:
+        outside = outside + terms.graphs
+    return inside + np.maximum(outside - outside_budget, 0.0)
