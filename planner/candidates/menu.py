@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.candidates.columns import evaluate_layouts
-from planner.candidates.degrees import PoolRoom, layouts, pipeline_degrees, pool_room, stage_degrees, tensor_degrees
+from planner.candidates.degrees import Layout, PoolRoom, layouts, pipeline_degrees, pool_room, stage_degrees, tensor_degrees
 from planner.candidates.legality import violations
 from planner.candidates.prices import pool_prices
 from planner.candidates.settings import PoolSetting, pool_settings
@@ -47,18 +47,19 @@ def build_menu(loaded: LoadedProblem, force: Degrees | None = None) -> Menu:
     settings: dict[tuple[int, int, str, str], PoolSetting] = {}
     prices, diagnostics = pool_prices(loaded)
     rooms = [pool_room(loaded.fabric, pool) for pool in loaded.fabric.pools]
-    for index, deployment in enumerate(loaded.problem.deployments):
+    latency = loaded.problem.objective == "latency"
+    for index in range(len(loaded.problem.deployments)):
         for room in rooms:
             if room.total_free == 0:
                 continue
             for setting in pool_settings(loaded, index, room.pool):
-                settings[index, room.pool.index, setting.setting.precision.weights, setting.setting.precision.kv_cache] = setting
+                precision = setting.setting.precision
+                settings[index, room.pool.index, precision.weights, precision.kv_cache] = setting
                 grid, refused = _legal_grid(loaded, setting, room, force)
                 rejected.extend(refused)
-                found, refused = evaluate_layouts(setting, grid, price_per_gpu=prices[room.pool.index])
+                found, refused = evaluate_layouts(setting, grid, price_per_gpu=prices[room.pool.index], every_batch=latency)
                 shapes.extend(found)
                 rejected.extend(refused)
-        del deployment
     loads, units = zip(*(load_of(loaded, index) for index in range(len(loaded.problem.deployments))), strict=True)
     return Menu(tuple(shapes), tuple(rejected), loads, units, settings, diagnostics)
 
@@ -74,11 +75,11 @@ def load_of(loaded: LoadedProblem, index: int) -> tuple[float, str]:
     return workload.request_rate * workload.output_tokens * room, TOKENS
 
 
-def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, force: Degrees | None) -> tuple[list[object], list[Rejection]]:
+def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, force: Degrees | None) -> tuple[list[Layout], list[Rejection]]:
     """Layouts of the legal degrees of one deployment on one pool, and a rejection for every illegal one."""
     deployment = loaded.problem.deployments[setting.deployment]
     architecture = setting.setting.architecture
-    grid: list[object] = []
+    grid: list[Layout] = []
     refused: list[Rejection] = []
 
     def refuse(degrees: Degrees, locality: str, code: str, message: str, shortfall: float | None = None) -> None:

@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from planner.diagnostics import Diagnostic, PlannerError, Severity
 from planner.problem.load import LoadedProblem
-from planner.topology.fabric import Pool
-
-
-def price_of(pool: Pool) -> tuple[float | None, bool]:
-    """Price of one GPU-hour of `pool` and whether it is the catalog's example; (None, False) when nobody names one."""
-    if pool.price_per_gpu is not None:
-        return pool.price_per_gpu, False
-    if pool.gpu.price is not None:
-        return pool.gpu.price.per_gpu_hour, True
-    return None, False
 
 
 def pool_prices(loaded: LoadedProblem) -> tuple[tuple[float | None, ...], tuple[Diagnostic, ...]]:
@@ -27,17 +17,15 @@ def pool_prices(loaded: LoadedProblem) -> tuple[tuple[float | None, ...], tuple[
     prices, found = [], []
     asked = loaded.problem.objective == "cost" or (loaded.problem.budget is not None and loaded.problem.budget.per_hour is not None)
     for pool in loaded.fabric.pools:
-        price, example = price_of(pool)
+        price = pool.price_per_gpu
         prices.append(price)
         if price is None and asked:
             message = f"{pool.gpu.name} has no price, and the cost is asked"
             found.append(
                 Diagnostic("PRICE_MISSING", message, "give the nodes a price, for example price: $24/h, or ask for objective: gpus")
             )
-        elif example and pool.gpu.price is not None:
-            source = pool.gpu.price
-            message = f"{pool.gpu.name} has no price in the topology; an example is used: ${source.per_gpu_hour:.2f} a GPU-hour "
-            message += f"({source.provider}, {source.date})"
+        elif pool.price_source != "topology":
+            message = f"{pool.gpu.name} has no price in the topology; an example is used: {price:.2f} a GPU-hour ({pool.price_source})"
             found.append(Diagnostic("PRICE_FROM_CATALOG", message, "give the nodes their own price", Severity.WARNING))
     if any(item.severity is Severity.ERROR for item in found):
         raise PlannerError(found)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from planner.candidates.batches import Targets
 from planner.catalog.engines import Engine, engine
+from planner.catalog.gpus import Gpu
 from planner.cost.setting import Setting
 from planner.problem.documents import Deployment
 from planner.problem.load import LoadedProblem
@@ -19,7 +20,8 @@ from planner.topology.fabric import Pool
 class PoolSetting:
     """One deployment in one precision on one pool.
 
-    `most_sequences` bounds the batch of one replica from above: the load of a closed loop, or the engine's limit per data-parallel rank at an open one.
+    `sequences_per_rank` is the engine's own limit of running sequences on one data-parallel rank. `concurrency` is the load of a closed loop with
+    its headroom, None where a rate is offered.
     """
 
     deployment: int
@@ -27,9 +29,8 @@ class PoolSetting:
     engine: Engine
     setting: Setting
     targets: Targets
-    most_sequences: int | None
+    sequences_per_rank: int
     concurrency: int | None
-    request_rate: float | None
 
 
 def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[PoolSetting]:
@@ -48,24 +49,24 @@ def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[Poo
         setting = Setting(
             architecture=architecture,
             precision=precision,
-            engine=rules.name,
+            engine=rules.name if deployment.engine.version is None else f"{rules.name} {deployment.engine.version}",
             gpu=pool.gpu,
             paths=pool.paths,
             prompt_tokens=float(workload.prompt_tokens),
             output_tokens=float(workload.output_tokens),
-            max_batched_tokens=batched_tokens(deployment, rules),
+            max_batched_tokens=batched_tokens(deployment, rules, pool.gpu),
             max_model_len=model_length(deployment),
             gpu_memory_utilization=utilization(deployment, rules),
             prefix_cache_hit_rate=deployment.memory.prefix_cache_hit_rate if deployment.memory is not None else 0.0,
             profile=loaded.problem.profile,
         )
-        yield PoolSetting(index, pool, rules, setting, targets, concurrency, concurrency, workload.request_rate)
+        yield PoolSetting(index, pool, rules, setting, targets, rules.sequences(pool.gpu), concurrency)
 
 
-def batched_tokens(deployment: Deployment, rules: Engine) -> int:
+def batched_tokens(deployment: Deployment, rules: Engine, gpu: Gpu) -> int:
     """Tokens of one prefill chunk: as asked, else the engine's default."""
     asked = deployment.memory.max_batched_tokens if deployment.memory is not None else None
-    return asked if asked is not None else rules.max_num_batched_tokens
+    return asked if asked is not None else rules.batched_tokens(gpu)
 
 
 def model_length(deployment: Deployment) -> int:

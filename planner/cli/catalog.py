@@ -52,11 +52,12 @@ def _print_table(rows: Iterable[Mapping[str, Any]], common: Common) -> None:
     rows = list(rows)
     table = Table(box=None, pad_edge=False, show_edge=False)
     for column in rows[0]:
-        right = all(isinstance(row[column], int | float) for row in rows)
-        table.add_column(column.replace("_", " "), justify="right" if right else "left", overflow="fold")
+        right = all(row[column] is None or isinstance(row[column], int | float) for row in rows)
+        prose = column in ("source", "meaning", "repair")
+        table.add_column(column, justify="right" if right else "left", no_wrap=not prose, overflow="fold")
     for row in rows:
         table.add_row(*("" if value is None else f"{value:g}" if isinstance(value, float) else str(value) for value in row.values()))
-    answer_console(common).print(table)
+    answer_console(common, width=None if sys.stdout.isatty() else 200).print(table)
 
 
 def _gpus() -> Iterator[dict[str, Any]]:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from planner.plan.document import PlanDocument
-from planner.topology.fabric import Fabric, GpuId
+from planner.topology.fabric import Fabric
+from planner.topology.inventory import STATES
 
 FREE, TAKEN, FAILED = ".", "x", "!"
 MOST_LINES = 48
@@ -42,19 +43,20 @@ def node_lines(plan: PlanDocument, fabric: Fabric) -> list[NodeLine]:
     """Grid lines of every node, in the fabric's order."""
     marks = replica_marks(plan)
     lines = []
-    for node in fabric.nodes:
+    inventory = fabric.inventory
+    for row, node in enumerate(fabric.nodes):
         cells: list[str] = []
         labels: dict[str, None] = {}
-        for gpu in range(node.gpus):
-            if (node.name, gpu) in marks:
-                mark, label = marks[node.name, gpu]
+        first = int(inventory.first_gpu[row])
+        for gpu, state in enumerate(inventory.state[first : int(inventory.first_gpu[row + 1])].tolist()):
+            if (node, gpu) in marks:
+                mark, label = marks[node, gpu]
                 cells.append(mark)
                 labels[label] = None
             else:
-                state = fabric.state(GpuId(node.name, gpu))
-                cells.append({"free": FREE, "taken": TAKEN, "failed": FAILED}[state])
+                cells.append({"free": FREE, "taken": TAKEN, "failed": FAILED}[STATES[state]])
         words = ", ".join(labels) if labels else _idle_words(cells)
-        lines.append(NodeLine(leaf=node.leaf or "", node=node.name, cells=tuple(cells), words=words))
+        lines.append(NodeLine(leaf=fabric.leaf_name(int(inventory.leaf[row])), node=node, cells=tuple(cells), words=words))
     return lines
 
 

@@ -1,0 +1,199 @@
+"""Layouts of one deployment on one pool, evaluated together: memory, batch, times, and a reason for each that falls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.candidates.batches import as_columns, efficient_batch, largest_batch, select, with_batch
+from planner.candidates.degrees import Layout
+from planner.candidates.settings import PoolSetting
+from planner.cost.evaluation import evaluate
+from planner.cost.memory import MemoryTable, memory
+from planner.cost.setting import FloatArray, IntArray, ShapeArrays, TimesTable
+from planner.plan.shape import MemoryFigures, Rejection, Shape, TimeFigures
+
+GIB = 2.0**30
+TIME_COLUMNS = tuple(name for name in TimeFigures.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Layouts with their shapes as columns, and their memory at one sequence on every data-parallel rank."""
+
+    layouts: Sequence[Layout]
+    shapes: ShapeArrays
+    memory: MemoryTable
+
+
+def evaluate_layouts(
+    context: PoolSetting, grid: Sequence[Layout], price_per_gpu: float | None, every_batch: bool = False
+) -> tuple[list[Shape], list[Rejection]]:
+    """Evaluate layouts at their best batch; those that break memory or a target become rejections.
+
+    `every_batch` adds the smaller powers of two of each shape's batch: for the latency objective a smaller batch is another shape.
+    """
+    if not grid:
+        return [], []
+    table = _table(context, grid)
+    most = table.memory.max_sequences.copy()
+    refused = [_memory_rejection(context, table, int(row)) for row in np.flatnonzero(most < 1)]
+    np.minimum(most, context.sequences_per_rank * table.shapes.data_parallel, out=most)
+    if context.concurrency is not None:
+        np.minimum(most, context.concurrency, out=most)
+
+    def times_of(shapes: ShapeArrays) -> TimesTable:
+        return evaluate(context.setting, shapes)
+
+    fitting = np.flatnonzero(most >= 1)
+    if not fitting.size:
+        return [], refused
+    shapes = select(table.shapes, fitting)
+    batch = largest_batch(times_of, shapes, most[fitting], context.targets)
+    late = np.flatnonzero(batch < 1)
+    if late.size:
+        alone = times_of(with_batch(select(shapes, late), np.ones(late.size, dtype=np.int64)))
+        refused.extend(_late_rejection(context, grid[int(fitting[row])], alone, index) for index, row in enumerate(late))
+    quick = np.flatnonzero(batch >= 1)
+    if not quick.size:
+        return [], refused
+    shapes, batch, rows = select(shapes, quick), batch[quick], fitting[quick]
+    efficient = efficient_batch(times_of, shapes, batch, context.targets)
+    wasteful = np.flatnonzero(efficient < 1)
+    if wasteful.size:
+        times = times_of(with_batch(select(shapes, wasteful), batch[wasteful]))
+        refused.extend(
+            _inefficient_rejection(context, grid[int(rows[row])], times, index, int(batch[row])) for index, row in enumerate(wasteful)
+        )
+    kept = np.flatnonzero(efficient >= 1)
+    if not kept.size:
+        return [], refused
+    rows, batch = rows[kept], efficient[kept]
+    if every_batch:
+        rows, batch = smaller_batches(rows, batch)
+    shapes = with_batch(select(table.shapes, rows), batch)
+    held = memory(context.setting, shapes, [table.memory.partitions[int(row)] for row in rows])
+    return _shapes(context, [grid[int(row)] for row in rows], shapes, held, times_of(shapes), price_per_gpu), refused
+
+
+def smaller_batches(rows: IntArray, batch: IntArray) -> tuple[IntArray, IntArray]:
+    """Each row with its own batch and every smaller power of two."""
+    pairs = {(int(row), int(size)) for row, size in zip(rows, batch, strict=True)}
+    pairs |= {(int(row), 1 << step) for row, size in zip(rows, batch, strict=True) for step in range(int(size).bit_length())}
+    columns = as_columns(sorted((row, size) for row, size in pairs))
+    return columns[0], columns[1]
+
+
+def _table(context: PoolSetting, grid: Sequence[Layout]) -> Evaluated:
+    """Columns of the layouts, and their memory at a batch of one sequence on every data-parallel rank."""
+    columns = as_columns(
+        [
+            (
+                layout.degrees.tensor_parallel,
+                layout.degrees.pipeline_parallel,
+                layout.degrees.expert_parallel,
+                layout.degrees.data_parallel,
+                layout.degrees.data_parallel,
+                layout.tp_level,
+                layout.stage_level,
+                layout.stage_scopes,
+                layout.replica_level,
+            )
+            for layout in grid
+        ]
+    )
+    shapes = ShapeArrays(*columns)
+    return Evaluated(grid, shapes, memory(context.setting, shapes))
+
+
+def _shapes(
+    context: PoolSetting,
+    layouts: Sequence[Layout],
+    shapes: ShapeArrays,
+    held: MemoryTable,
+    times: TimesTable,
+    price_per_gpu: float | None,
+) -> list[Shape]:
+    """Rows of the menu: each layout with its memory and its times at its batch."""
+    figures: dict[str, FloatArray] = {name: getattr(times, name) for name in TIME_COLUMNS}
+    precision = context.setting.precision
+    answer = []
+    for row, layout in enumerate(layouts):
+        throughput = float(times.throughput[row])
+        answer.append(
+            Shape(
+                deployment=context.deployment,
+                pool=context.pool.index,
+                degrees=layout.degrees,
+                batch=int(shapes.batch[row]),
+                locality=context.pool.levels[layout.replica_level],
+                group_level=context.pool.levels[layout.group_level],
+                groups=layout.groups,
+                group_size=layout.group_size,
+                capacity=float(shapes.batch[row]) if context.concurrency is not None else throughput,
+                price=(price_per_gpu or 0.0) * layout.degrees.gpus,
+                comm_seconds=float(times.tp_comm[row] + times.pp_comm[row] + times.ep_comm[row]),
+                throughput=throughput,
+                memory=MemoryFigures(
+                    budget=float(held.budget[row]),
+                    weights=float(held.weights[row]),
+                    kv=float(held.kv[row]),
+                    other=float(held.other[row]),
+                    other_low=float(held.other_low[row]),
+                    other_high=float(held.other_high[row]),
+                    free=float(held.free[row]),
+                    max_sequences=int(held.max_sequences[row]),
+                    stage=int(held.stage[row]),
+                ),
+                times=TimeFigures(**{name: float(column[row]) for name, column in figures.items()}),
+                partition=held.partitions[row],
+                weights_dtype=precision.weights,
+                kv_dtype=precision.kv_cache,
+            )
+        )
+    return answer
+
+
+def _memory_rejection(context: PoolSetting, table: Evaluated, row: int) -> Rejection:
+    """Say by how much a layout does not fit, on which stage, and what takes the room."""
+    layout, held = table.layouts[row], table.memory
+    weights, other, budget = float(held.weights[row]), float(held.other[row]), float(held.budget[row])
+    kv = float(held.kv_per_sequence[row])
+    where = f" on stage {int(held.stage[row])}" if layout.degrees.pipeline_parallel > 1 else ""
+    if weights + other > budget:
+        short = weights + other - budget
+        words = (
+            f"short by {short / GIB:.1f} GiB a GPU{where}: weights {weights / GIB:.1f} + other {other / GIB:.1f} of {budget / GIB:.1f} GiB"
+        )
+        return _rejection(context, layout, "WEIGHTS_DO_NOT_FIT", words, short / budget)
+    short = weights + other + kv - budget
+    tokens = context.setting.prompt_tokens + context.setting.output_tokens
+    words = f"short by {short / GIB:.1f} GiB a GPU{where}: one sequence of {tokens:,.0f} tokens needs {kv / GIB:.1f} GiB of KV cache, "
+    words += f"{max(budget - weights - other, 0.0) / GIB:.1f} of {budget / GIB:.1f} GiB are left beside the weights"
+    return _rejection(context, layout, "KV_DOES_NOT_FIT", words, short / budget)
+
+
+def _late_rejection(context: PoolSetting, layout: Layout, times: TimesTable, index: int) -> Rejection:
+    """Say which latency target a single sequence misses, and by how much."""
+    tpot, ttft, targets = float(times.tpot[index]), float(times.ttft[index]), context.targets
+    if tpot > targets.tpot:
+        words = f"time per token {tpot * 1e3:.1f} ms with one sequence, asked {targets.tpot * 1e3:.1f} ms"
+        return _rejection(context, layout, "TPOT_MISSED", words, tpot / targets.tpot - 1.0)
+    words = f"first token after {ttft:.2f} s with one sequence, asked {targets.ttft:.2f} s"
+    return _rejection(context, layout, "TTFT_MISSED", words, ttft / targets.ttft - 1.0)
+
+
+def _inefficient_rejection(context: PoolSetting, layout: Layout, times: TimesTable, index: int, batch: int) -> Rejection:
+    """Say which efficiency a layout reaches."""
+    reached, asked = float(times.efficiency[index]), context.targets.min_efficiency
+    words = f"efficiency {reached:.0%} at batch {batch}, asked {asked:.0%}"
+    return _rejection(context, layout, "EFFICIENCY_TOO_LOW", words, asked / max(reached, 1e-9) - 1.0)
+
+
+def _rejection(context: PoolSetting, layout: Layout, code: str, message: str, shortfall: float | None) -> Rejection:
+    size = shortfall if shortfall is None or math.isfinite(shortfall) else None
+    locality = context.pool.levels[layout.replica_level]
+    return Rejection(context.deployment, context.pool.index, layout.degrees, locality, code, message, size)

@@ -1,0 +1,65 @@
+"""Promises of the command: exit codes, clean stdout, and what is not imported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from planner.cli.app import run
+
+SHIPPED = "problems/two_node_h100.yaml"
+
+
+def in_a_process(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize("command", [["--version"], ["--help"], ["validate", SHIPPED], ["catalog", "gpus"], ["schema", "problem"]])
+def test_answers_without_the_solver(command):
+    """Commands that solve nothing never import the solver."""
+    code = f"import sys; from planner.cli.app import run; code = run({command!r}); assert 'ortools' not in sys.modules; sys.exit(code)"
+    done = in_a_process(code)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", [["slove"], ["solve"], ["solve", SHIPPED, "--no-such-option"], ["catalog", "unicorns"]])
+def test_usage_errors_end_with_two(command, capsys):
+    assert run(command) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_missing_file_is_told(capsys):
+    assert run(["solve", "no-such-file.yaml"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "no-such-file.yaml" in captured.err
+
+
+def test_invalid_json_answers_are_one_document(tmp_path, capsys):
+    path = tmp_path / "broken.yaml"
+    path.write_text("name: x\nname: y\n")
+    assert run(["validate", str(path), "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["status"] == "invalid"
+    assert document["diagnostics"]
+    assert all(item["code"] and item["message"] for item in document["diagnostics"])
+
+
+def test_init_writes_files_that_are_valid_and_never_overwrites(tmp_path, capsys):
+    assert run(["init", str(tmp_path / "new")]) == 0
+    assert run(["validate", str(tmp_path / "new" / "problem.yaml")]) == 0
+    assert run(["init", str(tmp_path / "new")]) == 1
+    assert "exists already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["gpus", "models", "links", "engines", "codes"])
+def test_the_catalog_lists_itself_three_ways(kind, capsys):
+    assert run(["catalog", kind]) == 0
+    assert capsys.readouterr().out.strip()
+    assert run(["catalog", kind, "--csv"]) == 0
+    assert capsys.readouterr().out.count("\n") > 1
+    assert run(["catalog", kind, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[kind]

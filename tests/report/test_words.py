@@ -1,0 +1,42 @@
+"""Laws of the words that figures are told in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.report.words import gap_words, milliseconds, money, percent, shape_words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.041, "41.0 ms"), (0.9, "900.0 ms"), (1.5, "1.50 s"), (23.97e-6, "24 us"), (0.0, "0.0 ms"), (2.5e-4, "0.2 ms")]
+)
+def test_times_read_in_their_own_unit(seconds, words):
+    assert milliseconds(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "words"),
+    [(24.0, "USD", "$24.00"), (1234.5, "EUR", "€1,234.50"), (3.0, "CHF", "3.00 CHF"), (None, "USD", "no price")],
+)
+def test_money_names_its_currency(amount, currency, words):
+    assert money(amount, currency) == words
+
+
+@given(st.floats(min_value=1e-9, max_value=1.0))
+def test_a_positive_gap_never_reads_as_closed(gap):
+    assert float(gap_words(gap).removesuffix(" %")) > 0
+
+
+def test_a_closed_gap_reads_as_closed():
+    assert gap_words(0.0) == "0 %"
+
+
+def test_degrees_that_are_not_used_are_not_named():
+    assert shape_words(8, 1, 1, 1) == "TP8 x PP1"
+    assert shape_words(1, 2, 16, 16) == "TP1 x PP2 x DP16 x EP16"
+
+
+def test_shares_read_as_percent():
+    assert percent(0.145, 1) == "14.5 %"
