@@ -1,0 +1,140 @@
+"""All rules together, with the answers kept: a menu asks about thousands of degrees that differ in one number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from planner.candidates.legality import (
+    attention_dp,
+    dtype_support,
+    experts,
+    fp8_block,
+    heads,
+    kernel_tile,
+    kv_heads,
+    layers,
+    microscaling,
+    quantization_group,
+    recurrent_groups,
+    vision,
+    vocabulary,
+)
+from planner.candidates.legality.question import Question, Rule
+from planner.catalog.architecture import ModelArchitecture
+from planner.catalog.engines import Engine
+from planner.catalog.gpus import Gpu
+from planner.cost.setting import Precision
+from planner.diagnostics import Diagnostic, errors
+from planner.plan.shape import Degrees
+
+Key = Callable[[Degrees], tuple[int, ...]]
+
+
+def _tensor(degrees: Degrees) -> tuple[int, ...]:
+    return (degrees.tensor_parallel,)
+
+
+def _stage(degrees: Degrees) -> tuple[int, ...]:
+    return (degrees.tensor_parallel, degrees.expert_parallel, degrees.data_parallel)
+
+
+def _pipeline(degrees: Degrees) -> tuple[int, ...]:
+    return (degrees.pipeline_parallel,)
+
+
+def _nothing(degrees: Degrees) -> tuple[int, ...]:
+    del degrees
+    return ()
+
+
+# Each rule with the degrees it looks at: its answer is kept for every choice of those.
+RULES: Final[Mapping[str, tuple[Rule, Key]]] = {
+    "dtype": (dtype_support.check, _nothing),
+    "heads": (heads.check, _tensor),
+    "kv_heads": (kv_heads.check, _tensor),
+    "recurrent_groups": (recurrent_groups.check, _tensor),
+    "vocabulary": (vocabulary.check, _tensor),
+    "fp8_block": (fp8_block.check, _stage),
+    "quantization_group": (quantization_group.check, _stage),
+    "microscaling": (microscaling.check, _stage),
+    "kernel_tile": (kernel_tile.check, _stage),
+    "experts": (experts.check, _stage),
+    "attention_dp": (attention_dp.check, _stage),
+    "layers": (layers.check, _pipeline),
+    "vision_heads": (vision.check, _tensor),
+}
+
+
+class Rulebook:
+    """The rules as they hold for one model, precision, engine version and GPU."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self._answers: dict[tuple[str, tuple[int, ...]], tuple[Diagnostic, ...]] = {}
+
+    def violations(self, degrees: Degrees) -> tuple[Diagnostic, ...]:
+        """Everything that is wrong with `degrees`, errors first, then warnings; empty = legal."""
+        found: list[Diagnostic] = []
+        for name, (check, key) in RULES.items():
+            place = (name, key(degrees))
+            if place not in self._answers:
+                self._answers[place] = tuple(check(self.question, degrees))
+            found.extend(self._answers[place])
+        broken = errors(found)
+        return (*broken, *(item for item in found if item not in broken))
+
+    def legal(self, degrees: Degrees) -> bool:
+        """Tell whether no rule is broken; warnings do not count."""
+        return not errors(self.violations(degrees))
+
+    def legal_mask(self, candidates: Iterable[Degrees]) -> list[bool]:
+        """Legality of many degrees, in order."""
+        return [self.legal(degrees) for degrees in candidates]
+
+
+@lru_cache(maxsize=256)
+def rulebook(architecture: ModelArchitecture, precision: Precision, engine: Engine, gpu: Gpu) -> Rulebook:
+    """Rules for one model, precision, engine version and GPU; the same object for the same question."""
+    return Rulebook(Question(architecture, precision, engine, gpu))
+
+
+def violations(architecture: ModelArchitecture, precision: Precision, engine: Engine, gpu: Gpu, degrees: Degrees) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong with running `architecture` at `degrees`, errors first; never only the first of them."""
+    return rulebook(architecture, precision, engine, gpu).violations(degrees)
+
+
+def tensor_parallel_violations(
+    architecture: ModelArchitecture, precision: Precision, engine: Engine, gpu: Gpu, tensor_parallel: int
+) -> tuple[Diagnostic, ...]:
+    """What is wrong with a tensor-parallel degree whatever the other degrees: empty of errors when some expert parallelism makes it legal.
+
+    Experts kept whole (EP over all ranks of the stage) escape the rules on their width, so TP8 with EP8 may be legal where TP8 alone is not.
+    """
+    book = rulebook(architecture, precision, engine, gpu)
+    plain = book.violations(Degrees(tensor_parallel))
+    if errors(plain) and book.question.expert_parts() and tensor_parallel > 1:
+        spread = book.violations(Degrees(tensor_parallel, expert_parallel=tensor_parallel))
+        if not errors(spread):
+            return spread
+    return plain
+
+
+def legal_tensor_parallel(
+    architecture: ModelArchitecture, precision: Precision, engine: Engine, gpu: Gpu, limit: int = 64
+) -> tuple[int, ...]:
+    """Tensor-parallel degrees up to `limit` that are legal, alone or with some expert parallelism."""
+    return tuple(
+        degree for degree in range(1, limit + 1) if not errors(tensor_parallel_violations(architecture, precision, engine, gpu, degree))
+    )
+
+
+def legal_expert_parallel(
+    architecture: ModelArchitecture, precision: Precision, engine: Engine, gpu: Gpu, tensor_parallel: int, data_parallel: int = 1
+) -> tuple[int, ...]:
+    """Expert-parallel degrees that are legal for stages of t x dp ranks; 1 = experts cut like other matrices."""
+    book = rulebook(architecture, precision, engine, gpu)
+    stage = tensor_parallel * data_parallel
+    candidates = [degree for degree in range(1, stage + 1) if stage % degree == 0]
+    return tuple(degree for degree in candidates if book.legal(Degrees(tensor_parallel, 1, degree, data_parallel)))
