@@ -1,0 +1,98 @@
+"""From the problem to the outcome: read, decide, place, number the ranks, and say how sure the answer is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from planner.plan.outcome import Objective, Outcome, PlacedReplica
+from planner.plan.shape import Shape
+from planner.solve.objectives import decide
+from planner.solve.options import SolveOptions
+from planner.solve.placement import place, touched_whole_scopes
+from planner.solve.ranks import number_ranks
+from planner.solve.reader import read, scope_gpus
+from planner.solve.rules import RULES
+from planner.solve.scaling import MONEY_UNITS, SHARE_UNITS, TIME_UNITS
+from planner.solve.search import Decision, Stage
+
+if TYPE_CHECKING:
+    from planner.problem.documents import Problem
+    from planner.topology.fabric import Fabric
+
+
+def solve(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float], options: SolveOptions) -> Outcome:
+    """Choose which shapes run how often and on which GPUs.
+
+    Parameters
+    ----------
+    problem
+        Deployments with their limits, the objective and the budget.
+    fabric
+        The free GPUs, by pool and scale-up scope.
+    shapes
+        The menu: every shape is legal, fits in memory and meets its targets.
+    loads
+        What each deployment must serve, in the unit of its shapes' `capacity`.
+    options
+        Effort, limits, seed and progress.
+
+    Returns
+    -------
+    Outcome
+        Status, objective with its proved bound, tie-breaking objectives in order, and replicas on concrete GPUs.
+
+    Raises
+    ------
+    RuntimeError
+        If a solution breaks a row or cannot be placed: a fault of the formulation, never of the input.
+    """
+    instance = read(problem, fabric, shapes, loads)
+    decision = decide(instance, options, RULES)
+    if decision.model is None:
+        return Outcome(decision.status, None, (), decision.stopped_by)
+    placed = place(decision.model, decision.values)
+    chosen = decision.model.instance
+    names = scope_gpus(fabric, chosen, placed)
+    replicas = tuple(
+        PlacedReplica(
+            shapes[int(chosen.source[replica.shape])],
+            number_ranks(
+                shapes[int(chosen.source[replica.shape])].degrees,
+                [names[int(chosen.shapes.pool[replica.shape]), group.scope].rank_places(group.positions) for group in replica.groups],
+            ),
+        )
+        for replica in placed
+    )
+    unit = "$/h" if fabric.currency == "USD" else f"{fabric.currency}/h"
+    objectives = told(decision, touched_whole_scopes(chosen, placed), unit)
+    return Outcome(decision.status, objectives[0], replicas, decision.stopped_by, objectives[1:])
+
+
+def told(decision: Decision, touched: int, money_unit: str) -> tuple[Objective, ...]:
+    """Stages as objectives in the user's units, the asked one first; the canonical order is no objective of anybody."""
+    stages = [stage for stage in decision.stages if stage.name != "order"]
+    counted = next((stage for stage in stages if stage.name == "whole_scopes"), None)
+    found = [_objective(stage, money_unit) for stage in stages if stage.name != "whole_scopes"]
+    # The placement has the last word on whole scopes: pinned replicas may touch more than the rows count.
+    bound = None if counted is None else counted.bound
+    found.append(_objective(Stage("whole_scopes", touched, min(bound or 0, touched)), money_unit))
+    return tuple(found)
+
+
+def _objective(stage: Stage, money_unit: str) -> Objective:
+    units: dict[str, tuple[float, str]] = {
+        "cost": (MONEY_UNITS, money_unit),
+        "gpus": (1, "GPUs"),
+        "latency": (TIME_UNITS, "s"),
+        "first_token": (TIME_UNITS, "s"),
+        "throughput": (-SHARE_UNITS, "of the load"),
+        "communication": (TIME_UNITS, "s"),
+        "whole_scopes": (1, "scopes"),
+    }
+    scale, unit = units[stage.name]
+    value = stage.value / scale
+    # Without a proved bound only the sign is known: money, GPUs and times are not negative.
+    bound = 0.0 if stage.bound is None else stage.bound / scale
+    gap = 0.0 if value == bound else abs(value - bound) / abs(value)
+    return Objective(stage.name, value, bound, gap, unit)

@@ -1,0 +1,152 @@
+"""What the formulation is asked, as integers: shapes in columns, scopes in columns, loads and limits.
+
+Nothing here knows of YAML, graphs or physics, so a test can write an instance by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class Container(IntEnum):
+    """What must hold all groups of one replica together, loosest first."""
+
+    ANYWHERE = 0
+    FABRIC = 1
+    SPINE = 2
+    LEAF = 3
+
+
+@dataclass(frozen=True)
+class ShapeColumns:
+    """Shapes as integer columns of equal length n.
+
+    A replica of shape s is `groups` groups of `size` GPUs, each inside one scale-up scope of pool `pool` (inside one of its parts, a pair
+    or mesh, where `within_part`), all of them inside one `container`. `capacity` is what a replica serves [units of load x the
+    deployment's scale, rounded down], `share` the same as a share of the load [1e-6, rounded down], `price` what it costs billed by GPU
+    [1e-6 $/h], `comm` its communication time of one decode step [ns], `tpot` and `ttft` its times [ns].
+    """
+
+    deployment: IntArray
+    pool: IntArray
+    size: IntArray
+    groups: IntArray
+    container: IntArray
+    within_part: BoolArray
+    capacity: IntArray
+    share: IntArray
+    price: IntArray
+    comm: IntArray
+    tpot: IntArray
+    ttft: IntArray
+
+    def __len__(self) -> int:
+        return len(self.deployment)
+
+    @property
+    def gpus(self) -> IntArray:
+        """GPUs of one replica [n]."""
+        return self.size * self.groups
+
+    def take(self, chosen: IntArray | BoolArray) -> ShapeColumns:
+        """Only the chosen shapes, by index or mask."""
+        return ShapeColumns(**{name: getattr(self, name)[chosen] for name in self.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class PoolScopes:
+    """The scale-up scopes of one pool as columns of equal length D.
+
+    `free` usable GPUs, `capacity` all GPUs, `leaf`, `spine` and `fabric` numbers of the parts
+    of the network they lie in (each inside the next), `order` the canonical rank of the scope by
+    its name. `parts` holds the free GPUs of each pair or mesh of every scope (empty tuples without them), `nodes` those of each node.
+    `node_price` is what opening one node costs where the pool is billed by whole node [1e-6 $/h], else None.
+    """
+
+    free: IntArray
+    capacity: IntArray
+    leaf: IntArray
+    spine: IntArray
+    fabric: IntArray
+    order: IntArray
+    parts: tuple[tuple[int, ...], ...]
+    nodes: tuple[tuple[int, ...], ...]
+    node_price: int | None = None
+    _slots: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.free)
+
+    def slots(self, size: int) -> int:
+        """Groups of `size` that the whole pool holds: sum over scopes of floor(free / size), kept once computed."""
+        if size not in self._slots:
+            self._slots[size] = int((self.free // size).sum())
+        return self._slots[size]
+
+
+@dataclass(frozen=True)
+class ReplicaLimits:
+    """Least and most replicas of one deployment, and whether all must have the same shape."""
+
+    minimum: int = 0
+    maximum: int | None = None
+    one_shape: bool = False
+
+
+@dataclass(frozen=True)
+class GpuBudget:
+    """At most `limit` GPUs of one type, which the listed pools hold."""
+
+    name: str
+    pools: tuple[int, ...]
+    limit: int
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Most money [1e-6 $/h] and most GPUs by type; None and empty where nothing is limited."""
+
+    per_hour: int | None = None
+    gpus: tuple[GpuBudget, ...] = ()
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One question to the solver: which counts of which shapes, under which limits, by which objective.
+
+    `loads` [units of load x the deployment's scale, rounded up], one per deployment, as `limits`. `objective` is cost, gpus, latency or
+    throughput. `priced` tells whether money may break ties. `source` maps a shape to its index in the caller's list.
+    """
+
+    shapes: ShapeColumns
+    loads: IntArray
+    pools: tuple[PoolScopes, ...]
+    limits: tuple[ReplicaLimits, ...]
+    budget: Budget = field(default_factory=Budget)
+    objective: str = "cost"
+    priced: bool = True
+    source: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @property
+    def deployments(self) -> int:
+        """Number of deployments."""
+        return len(self.loads)
+
+    def of_deployment(self, deployment: int) -> IntArray:
+        """Indices of the shapes of one deployment."""
+        return np.flatnonzero(self.shapes.deployment == deployment)
+
+    def of_pool(self, pool: int) -> IntArray:
+        """Indices of the shapes on one pool."""
+        return np.flatnonzero(self.shapes.pool == pool)
+
+    def keep(self, chosen: IntArray | BoolArray) -> Instance:
+        """Give the same question over fewer shapes."""
+        return replace(self, shapes=self.shapes.take(chosen), source=self.source[chosen])

@@ -1,0 +1,204 @@
+"""How one pool offers room to groups: which groups it is asked for, in which cells, and whether nested rows tell all.
+
+Three cases, from small to large models:
+
+- groups whose sizes divide one another and replicas that may sit anywhere: one cell, nested rows, whatever the number of GPUs;
+- replicas that must keep their groups under one leaf or spine: the same rows with one more per such kind, as long as the kinds nest
+  (`pins_nest`), else one cell per leaf (or spine) with its own rows;
+- sizes that do not divide one another, or groups that need a whole pair or mesh: fill patterns per class of equal scopes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.solve.instance import Container, Instance, IntArray, PoolScopes
+
+
+class Item(NamedTuple):
+    """A kind of group: its size in GPUs, and whether it must sit inside one part (pair or mesh) of its scope."""
+
+    size: int
+    within_part: bool
+
+
+class Pin(NamedTuple):
+    """A kind of replica that must stay together: `groups` groups of `size` inside one container."""
+
+    size: int
+    container: Container
+    groups: int
+
+
+class Opening(NamedTuple):
+    """One way to use a scope: `nodes` of its nodes opened, which offer `free` GPUs."""
+
+    nodes: int
+    free: int
+
+
+@dataclass(frozen=True)
+class ScopeClass:
+    """Scopes of one cell that offer the same room; `members` are their positions in the pool, in canonical order."""
+
+    free: int
+    capacity: int
+    parts: tuple[int, ...]
+    openings: tuple[Opening, ...]
+    members: tuple[int, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing in these scopes is in use, so that keeping one untouched keeps a whole domain."""
+        return self.free == self.capacity > 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The scopes that one set of supply rows speaks of: a leaf, a spine, a fabric or the whole pool; `within` numbers its containers."""
+
+    within: dict[Container, int]
+    members: IntArray
+    classes: tuple[ScopeClass, ...]
+
+
+@dataclass(frozen=True)
+class PoolLayout:
+    """The room of one pool, arranged for the groups asked of it."""
+
+    pool: int
+    scopes: PoolScopes
+    items: tuple[Item, ...]
+    nested: bool
+    pins: tuple[Pin, ...]
+    cells: tuple[Cell, ...]
+
+    @property
+    def pinned_by_rows(self) -> bool:
+        """Whether rows over the whole pool state the pins exactly, so that no leaf has variables of its own."""
+        return bool(self.pins) and len(self.cells) == 1
+
+
+def item_of(instance: Instance, shape: int) -> Item:
+    """Kind of group that a shape consists of."""
+    columns = instance.shapes
+    return Item(int(columns.size[shape]), bool(columns.within_part[shape]))
+
+
+def container_ids(scopes: PoolScopes, container: Container) -> IntArray:
+    """Which container of a kind each scope lies in [D]; zeros when anywhere will do."""
+    if container is Container.LEAF:
+        return scopes.leaf
+    if container is Container.SPINE:
+        return scopes.spine
+    if container is Container.FABRIC:
+        return scopes.fabric
+    return np.zeros(len(scopes), dtype=np.int64)
+
+
+def pin_of(instance: Instance, shape: int) -> Pin | None:
+    """Pin of a shape, or None when its one group, or the pool's only container, keeps it together anyway."""
+    columns = instance.shapes
+    container = Container(int(columns.container[shape]))
+    if container is Container.ANYWHERE or columns.groups[shape] == 1:
+        return None
+    ids = container_ids(instance.pools[int(columns.pool[shape])], container)
+    if len(ids) == 0 or bool((ids == ids[0]).all()):
+        return None
+    return Pin(int(columns.size[shape]), container, int(columns.groups[shape]))
+
+
+def sizes_nest(items: tuple[Item, ...]) -> bool:
+    """Whether nested rows are exact: sizes divide one another and no group larger than one GPU needs a part of its own."""
+    sizes = sorted({item.size for item in items})
+    return not any(item.within_part and item.size > 1 for item in items) and all(large % small == 0 for small, large in pairwise(sizes))
+
+
+def pin_order(pins: tuple[Pin, ...]) -> tuple[Pin, ...]:
+    """Order in which kinds are placed: large groups first, single groups last among equals, tight containers before wide ones."""
+    return tuple(sorted(pins, key=lambda pin: (-pin.size, pin.groups == 1, -pin.container, -pin.groups)))
+
+
+def units_taken(earlier: Pin, later: Pin) -> int | None:
+    """Room for how many replicas of kind `later` one replica of `earlier` removes wherever it goes; None when that depends on where.
+
+    A replica that stays inside one of the containers of `later` removes groups x size / later.size groups at once, else each group removes
+    size / later.size in its own container. The loss is the same everywhere when `later.groups` divides it.
+    """
+    each = earlier.size // later.size
+    together = each * earlier.groups if earlier.container >= later.container else each
+    if together % later.groups:
+        return None
+    return each * earlier.groups // later.groups
+
+
+def kind_of(instance: Instance, shape: int) -> Pin:
+    """Kind a shape is placed as: its pin, or single groups that go anywhere one by one."""
+    pin = pin_of(instance, shape)
+    # One group lies in one scope, hence inside whatever container: as tight as can be.
+    return pin if pin is not None else Pin(int(instance.shapes.size[shape]), Container.LEAF, 1)
+
+
+def pins_nest(kinds: tuple[Pin, ...]) -> bool:
+    """Whether every kind placed before another removes the same room from it wherever it goes; `kinds` as `pin_order` sorts them."""
+    return all(
+        units_taken(earlier, later) is not None for position, later in enumerate(kinds) if later.groups > 1 for earlier in kinds[:position]
+    )
+
+
+def pin_slots(scopes: PoolScopes, pin: Pin) -> int:
+    """Replicas of a kind that the empty pool holds: sum over containers of floor(groups of that size / groups per replica)."""
+    ids = container_ids(scopes, pin.container)
+    held = np.bincount(ids - ids.min(), weights=scopes.free // pin.size)
+    return int((held.astype(np.int64) // pin.groups).sum())
+
+
+def _openings(scopes: PoolScopes, scope: int) -> tuple[Opening, ...]:
+    """Ways to use one scope; opening the fullest nodes first offers most, so only those are listed."""
+    free = int(scopes.free[scope])
+    nodes = sorted((count for count in scopes.nodes[scope] if count), reverse=True) if scopes.nodes else []
+    if scopes.node_price is None or len(nodes) < 2:
+        return (Opening(1, free),)
+    sums = np.cumsum(nodes)
+    return tuple(Opening(opened + 1, int(offered)) for opened, offered in enumerate(sums))
+
+
+def _classes(scopes: PoolScopes, members: IntArray) -> tuple[ScopeClass, ...]:
+    groups: dict[tuple[int, int, tuple[int, ...], tuple[Opening, ...]], list[int]] = {}
+    for scope in members[np.argsort(scopes.order[members], kind="stable")].tolist():
+        free, capacity = int(scopes.free[scope]), int(scopes.capacity[scope])
+        if free:
+            parts = tuple(sorted((count for count in scopes.parts[scope] if count), reverse=True)) if scopes.parts else ()
+            groups.setdefault((free, capacity, parts, _openings(scopes, scope)), []).append(scope)
+    return tuple(
+        ScopeClass(free, capacity, parts, openings, tuple(found)) for (free, capacity, parts, openings), found in sorted(groups.items())
+    )
+
+
+def lay_out(instance: Instance, pool: int) -> PoolLayout:
+    """Arrange the room of one pool for the shapes the instance has on it."""
+    scopes = instance.pools[pool]
+    shapes = instance.of_pool(pool).tolist()
+    items = tuple(sorted({item_of(instance, shape) for shape in shapes}, reverse=True))
+    kinds = pin_order(tuple({kind_of(instance, shape) for shape in shapes}))
+    pins = tuple(kind for kind in kinds if kind.groups > 1)
+    nested = sizes_nest(items)
+    everywhere = np.arange(len(scopes), dtype=np.int64)
+    if not pins or (nested and scopes.node_price is None and pins_nest(kinds)):
+        return PoolLayout(pool, scopes, items, nested, pins, (Cell({}, everywhere, _classes(scopes, everywhere)),))
+    tightest = max(pin.container for pin in pins)
+    ids = container_ids(scopes, tightest)
+    cells = []
+    for cell in np.unique(ids).tolist():
+        members = np.flatnonzero(ids == cell)
+        within = {
+            container: int(container_ids(scopes, container)[members[0]])
+            for container in (Container.LEAF, Container.SPINE, Container.FABRIC)
+            if container <= tightest
+        }
+        cells.append(Cell(within, members, _classes(scopes, members)))
+    return PoolLayout(pool, scopes, items, nested, pins, tuple(cells))

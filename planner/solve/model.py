@@ -1,0 +1,154 @@
+"""The variables of the formulation; the rules in `rules/` write the rows over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from planner.solve.instance import Instance
+from planner.solve.layout import Item, PoolLayout, ScopeClass, lay_out
+from planner.solve.program import Program, add_term
+
+
+class Opened(NamedTuple):
+    """Key of the number of scopes of a class that are used in one way."""
+
+    cell: int
+    group: int
+    opening: int
+
+
+class Filled(NamedTuple):
+    """Key of the number of scopes of a class that are filled by one pattern."""
+
+    cell: int
+    group: int
+    opening: int
+    pattern: tuple[int, ...]
+
+
+class Held(NamedTuple):
+    """Key of the number of groups of one kind that one scope holds, where patterns would be too many."""
+
+    cell: int
+    scope: int
+    item: Item
+
+
+@dataclass
+class PoolVariables:
+    """Variables of one pool, by their keys.
+
+    `demand` [(cell, item)] is the number of groups of a kind in a cell as a linear expression. `opened` exists only for classes whose use
+    costs something (`gated`). `pinned` [(shape, container)] counts the replicas of a shape that stay in one leaf or spine.
+    """
+
+    layout: PoolLayout
+    gated: Callable[[ScopeClass], bool]
+    demand: dict[tuple[int, Item], dict[int, int]] = field(default_factory=dict)
+    opened: dict[Opened, int] = field(default_factory=dict)
+    filled: dict[Filled, int] = field(default_factory=dict)
+    held: dict[Held, int] = field(default_factory=dict)
+    split: dict[tuple[int, Item], int] = field(default_factory=dict)
+    pinned: dict[tuple[int, int], int] = field(default_factory=dict)
+
+
+@dataclass
+class Model:
+    """A program under construction: `count[s]` is the variable n_s, `cost` the money as a linear expression [1e-6 $/h].
+
+    `share` is the variable of the served share of every load when throughput is asked, else None.
+    """
+
+    instance: Instance
+    program: Program
+    count: tuple[int, ...]
+    pools: tuple[PoolVariables, ...]
+    cost: dict[int, int]
+    share: int | None = None
+
+    def gpus(self) -> dict[int, int]:
+        """GPUs in use as a linear expression."""
+        return dict(zip(self.count, self.instance.shapes.gpus.tolist(), strict=True))
+
+    def communication(self) -> dict[int, int]:
+        """Communication time of one decode step summed over replicas, as a linear expression [ns]."""
+        return {variable: comm for variable, comm in zip(self.count, self.instance.shapes.comm.tolist(), strict=True) if comm}
+
+    def whole_scopes(self) -> dict[int, int]:
+        """Whole free scopes that are touched, as a linear expression; complete only in a model that keeps scopes whole."""
+        terms: dict[int, int] = {}
+        for pool in self.pools:
+            for key, variable in pool.opened.items():
+                if pool.layout.cells[key.cell].classes[key.group].whole:
+                    add_term(terms, variable, 1)
+        return terms
+
+
+class Rule(NamedTuple):
+    """One rule of the formulation: its name, and the function that writes its rows."""
+
+    name: str
+    apply: Callable[[Model], None]
+
+
+def greatest_counts(instance: Instance) -> list[int]:
+    """Upper bound of every n_s: what the pool holds, and what its load could need.
+
+    A plan with more than max(ceil(load / q_s), minimum) replicas of one shape can drop one and keep its load and its minimum, at no more
+    cost, GPUs or time. That argument does not hold where the load served is to be greatest.
+    """
+    columns = instance.shapes
+    bounds = []
+    for shape in range(len(columns)):
+        deployment = int(columns.deployment[shape])
+        bound = instance.pools[int(columns.pool[shape])].slots(int(columns.size[shape])) // int(columns.groups[shape])
+        capacity = int(columns.capacity[shape])
+        if instance.objective != "throughput" and capacity > 0:
+            needed = -(-int(instance.loads[deployment]) // capacity)
+            bound = min(bound, max(needed, instance.limits[deployment].minimum))
+        maximum = instance.limits[deployment].maximum
+        bounds.append(bound if maximum is None else min(bound, maximum))
+    return bounds
+
+
+def build(instance: Instance, rules: Sequence[Rule], keep_whole: bool = False) -> Model:
+    """Build the program of an instance under the given rules.
+
+    With `keep_whole`, using a scope nothing runs on yet is counted, so that a stage can keep such scopes whole.
+    """
+    program = Program()
+    count = tuple(program.add_variable(0, bound) for bound in greatest_counts(instance))
+    pools = []
+    for pool in range(len(instance.pools)):
+        if not len(instance.of_pool(pool)):
+            continue
+        layout = lay_out(instance, pool)
+        billed_by_node = layout.scopes.node_price is not None
+
+        def gated(group: ScopeClass, by_node: bool = billed_by_node, pinned: bool = layout.pinned_by_rows) -> bool:
+            # Rows that pin over the whole pool need its whole room on their right-hand side; the placement keeps scopes whole there.
+            return by_node or (keep_whole and group.whole and not pinned)
+
+        variables = PoolVariables(layout, gated)
+        for cell_index, cell in enumerate(layout.cells):
+            for group_index, group in enumerate(cell.classes):
+                if gated(group):
+                    row: dict[int, int] = {}
+                    for opening_index in range(len(group.openings)):
+                        opened = program.add_variable(0, len(group.members))
+                        variables.opened[Opened(cell_index, group_index, opening_index)] = opened
+                        row[opened] = 1
+                    program.add_row("occupancy", row, upper=len(group.members))
+        pools.append(variables)
+    cost = dict(zip(count, instance.shapes.price.tolist(), strict=True))
+    model = Model(instance, program, count, tuple(pools), cost)
+    if instance.objective == "throughput":
+        reach = [0] * instance.deployments
+        for deployment, share, variable in zip(instance.shapes.deployment.tolist(), instance.shapes.share.tolist(), count, strict=True):
+            reach[deployment] += share * program.upper[variable]
+        model.share = program.add_variable(0, min(reach, default=0))
+    for rule in rules:
+        rule.apply(model)
+    return model

@@ -1,0 +1,156 @@
+"""From the problem, the fabric and the menu to the solver's integers, and from positions back to GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.plan.shape import Shape
+from planner.solve.instance import Budget, Container, GpuBudget, Instance, IntArray, PoolScopes, ReplicaLimits, ShapeColumns
+from planner.solve.placement import Placed
+from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, ceil_money, ceil_units, floor_money, floor_units, load_scale
+
+if TYPE_CHECKING:
+    from planner.problem.documents import Problem
+    from planner.topology.fabric import Fabric
+    from planner.topology.pools import Pool
+
+CONTAINERS = {"leaf": Container.LEAF, "spine": Container.SPINE, "fabric": Container.FABRIC}
+
+
+def read(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float]) -> Instance:
+    """Write the question in integers: capacities and shares rounded down, loads and prices up, times to whole nanoseconds."""
+    pools = fabric.pools
+    scales = [load_scale(load, [shape.capacity for shape in shapes if shape.deployment == number]) for number, load in enumerate(loads)]
+    columns = ShapeColumns(
+        deployment=_column(shape.deployment for shape in shapes),
+        pool=_column(shape.pool for shape in shapes),
+        size=_column(shape.group_size for shape in shapes),
+        groups=_column(shape.groups for shape in shapes),
+        container=_column(int(_container(shape)) for shape in shapes),
+        within_part=np.array([_within_part(shape, pools[shape.pool]) for shape in shapes], dtype=bool),
+        capacity=_column(floor_units(shape.capacity, scales[shape.deployment]) for shape in shapes),
+        share=_column(floor_units(shape.capacity / loads[shape.deployment], SHARE_UNITS) for shape in shapes),
+        price=_column(ceil_money(shape.price) for shape in shapes),
+        comm=_column(round(shape.comm_seconds * TIME_UNITS) for shape in shapes),
+        tpot=_column(round(shape.times.tpot * TIME_UNITS) for shape in shapes),
+        ttft=_column(round(shape.times.ttft * TIME_UNITS) for shape in shapes),
+    )
+    budget = problem.budget
+    limited = {} if budget is None or budget.gpus is None else budget.gpus
+    return Instance(
+        shapes=columns,
+        loads=_column(ceil_units(load, scale) for load, scale in zip(loads, scales, strict=True)),
+        pools=tuple(read_pool(fabric, pool) for pool in pools),
+        limits=tuple(
+            ReplicaLimits()
+            if deployment.replicas is None
+            else ReplicaLimits(deployment.replicas.min or 0, deployment.replicas.max, deployment.replicas.one_shape)
+            for deployment in problem.deployments
+        ),
+        budget=Budget(
+            None if budget is None or budget.per_hour is None else floor_money(budget.per_hour),
+            tuple(
+                GpuBudget(name, tuple(pool.index for pool in pools if pool.gpu.name == name), limit)
+                for name, limit in sorted(limited.items())
+            ),
+        ),
+        objective=problem.objective,
+        priced=all(pools[pool].price_per_gpu is not None for pool in {shape.pool for shape in shapes}),
+        source=np.arange(len(shapes), dtype=np.int64),
+    )
+
+
+def _column(values: Iterable[int]) -> IntArray:
+    return np.array(list(values), dtype=np.int64)
+
+
+def _container(shape: Shape) -> Container:
+    return Container.ANYWHERE if shape.groups == 1 else CONTAINERS.get(shape.locality, Container.ANYWHERE)
+
+
+def _within_part(shape: Shape, pool: Pool) -> bool:
+    """Whether the groups of a shape need a level below the scale-up scope."""
+    levels = pool.levels
+    below = levels[: levels.index(pool.scale_up_level)]
+    return shape.group_size > 1 and shape.group_level in below and shape.group_level != "gpu"
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key of a name with its numbers as numbers: node-2 before node-10."""
+    return tuple((0, int(piece), piece) if piece.isdigit() else (1, 0, piece) for piece in re.findall(r"\d+|\D+", name))
+
+
+def scopes_of(fabric: Fabric, pool: int) -> IntArray:
+    """Numbers of the scale-up scopes of one pool, in the fabric's order."""
+    return np.flatnonzero(fabric.scopes.pool == pool).astype(np.int64)
+
+
+def read_pool(fabric: Fabric, pool: Pool) -> PoolScopes:
+    """Columns of the scopes of one pool; positions in a scope follow its parts, else node and index."""
+    table = fabric.scopes
+    scopes = scopes_of(fabric, pool.index)
+    free = table.free[scopes].astype(np.int64)
+    names = [natural(table.name(scope)) for scope in scopes.tolist()]
+    order = np.empty(len(scopes), dtype=np.int64)
+    order[sorted(range(len(scopes)), key=lambda position: names[position])] = np.arange(len(scopes))
+    parts: tuple[tuple[int, ...], ...] = ()
+    if pool.wiring.groups:
+        parts = tuple(tuple(len(part) for part in table.sub_scopes(scope)) for scope in scopes.tolist())
+    nodes: tuple[tuple[int, ...], ...] = ()
+    if not parts and len(scopes) and int(table.capacity[scopes].max()) > pool.gpus_per_node:
+        nodes = tuple(_by_node(fabric, scope) for scope in scopes.tolist())
+    billed = pool.billing == "node" and pool.price_per_node is not None
+    return PoolScopes(
+        free=free,
+        capacity=table.capacity[scopes].astype(np.int64),
+        leaf=table.leaf[scopes].astype(np.int64),
+        spine=table.spine[scopes].astype(np.int64),
+        fabric=table.fabric[scopes].astype(np.int64),
+        order=order,
+        parts=parts,
+        nodes=nodes,
+        node_price=ceil_money(float(pool.price_per_node or 0.0)) if billed else None,
+    )
+
+
+def _by_node(fabric: Fabric, scope: int) -> tuple[int, ...]:
+    counts: dict[str, int] = {}
+    for gpu in fabric.scopes.free_gpus(scope):
+        counts[gpu.node] = counts.get(gpu.node, 0) + 1
+    return tuple(counts.values())
+
+
+@dataclass(frozen=True)
+class ScopeGpus:
+    """Free GPUs of one scope by position, and the scope's name."""
+
+    name: str
+    gpus: tuple[tuple[str, int], ...]
+
+    def rank_places(self, positions: Sequence[int]) -> list[tuple[str, int, str]]:
+        """Node, GPU and scope of each position."""
+        return [(*self.gpus[position], self.name) for position in positions]
+
+
+def scope_gpus(fabric: Fabric, instance: Instance, placed: Sequence[Placed]) -> dict[tuple[int, int], ScopeGpus]:
+    """GPUs of the scopes that a placement uses, by pool and position of the scope in its pool."""
+    found: dict[tuple[int, int], ScopeGpus] = {}
+    numbers: dict[int, IntArray] = {}
+    for replica in placed:
+        pool = int(instance.shapes.pool[replica.shape])
+        if pool not in numbers:
+            numbers[pool] = scopes_of(fabric, pool)
+        for group in replica.groups:
+            if (pool, group.scope) not in found:
+                scope = int(numbers[pool][group.scope])
+                if instance.pools[pool].parts:
+                    gpus = [gpu for part in fabric.scopes.sub_scopes(scope) for gpu in part]
+                else:
+                    gpus = list(fabric.scopes.free_gpus(scope))
+                found[pool, group.scope] = ScopeGpus(fabric.scopes.name(scope), tuple((gpu.node, gpu.gpu) for gpu in gpus))
+    return found

@@ -1,0 +1,17 @@
+"""The rules of a plan, one file a rule: a sentence, its inequality, its symbols, and the rows that state it."""
+
+from __future__ import annotations
+
+from planner.solve.model import Rule
+from planner.solve.rules import billing, budget, load, locality, occupancy, replicas
+
+RULES: tuple[Rule, ...] = (
+    Rule("occupancy", occupancy.apply),
+    Rule("locality", locality.apply),
+    Rule("load", load.apply),
+    Rule("billing", billing.apply),
+    # Money is complete only after billing.
+    Rule("budget", budget.apply),
+    Rule("replicas", replicas.apply),
+)
+"""All rules in the order in which they are written into a model."""

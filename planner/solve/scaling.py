@@ -1,0 +1,54 @@
+"""Figures as integers, rounded so that an integer plan is never better on paper than in fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+MONEY_UNITS = 10**6
+"""Integer units of money in one $/h."""
+
+TIME_UNITS = 10**9
+"""Integer units of time in one second: the solver counts nanoseconds [ns]."""
+
+LOAD_UNITS = 10**6
+"""Integer units in one unit of load (one sequence, one output token/s), unless the sums would grow too large."""
+
+SHARE_UNITS = 10**6
+"""Integer units of a share of the stated load."""
+
+EXACT_LIMIT = 2**53
+"""Largest integer below which a double still tells every integer apart; objectives and rows stay under it."""
+
+
+def floor_units(value: float, scale: int) -> int:
+    """Round `value` x `scale` down, reading the float as it is written (0.29 is 29/100, not its binary neighbour)."""
+    return int((Decimal(repr(float(value))) * scale).to_integral_value(ROUND_FLOOR))
+
+
+def ceil_units(value: float, scale: int) -> int:
+    """Round `value` x `scale` up, reading the float as it is written."""
+    return int((Decimal(repr(float(value))) * scale).to_integral_value(ROUND_CEILING))
+
+
+def ceil_money(dollars_per_hour: float) -> int:
+    """Round a price [$/h] up to 1e-6 $/h; noise below 1e-9 $/h, as sums of floats leave it, does not count."""
+    return ceil_units(round(dollars_per_hour, 9), MONEY_UNITS)
+
+
+def floor_money(dollars_per_hour: float) -> int:
+    """Round a budget [$/h] down to 1e-6 $/h; noise below 1e-9 $/h does not count."""
+    return floor_units(round(dollars_per_hour, 9), MONEY_UNITS)
+
+
+def load_scale(load: float, capacities: Iterable[float]) -> int:
+    """Choose the integer units of one unit of load, so that a covering sum stays below 2^53.
+
+    A cover never needs more than ceil(load / q) replicas of one shape, so its worst sum is n_shapes x (load + max q).
+    """
+    found = list(capacities)
+    worst = max(1, len(found)) * (load + max(found, default=0.0))
+    scale = LOAD_UNITS
+    while scale > 1 and worst * scale >= EXACT_LIMIT:
+        scale //= 10
+    return scale

@@ -1,0 +1,189 @@
+"""The stages of one solve: the objective asked for, then what breaks its ties, each with the earlier values fixed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from planner.plan.outcome import Status
+from planner.solve import confirm, cpsat, highs
+from planner.solve.greedy import greedy
+from planner.solve.instance import Instance
+from planner.solve.model import Model, Rule, build
+from planner.solve.options import Progress, SolveOptions
+from planner.solve.program import Program, Terms, evaluate
+from planner.solve.result import Result, better
+
+SECONDARY_SHARE = 0.05
+"""Share of the effort that each tie-breaking stage gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One finished stage in integer units: `name`, value and proved bound."""
+
+    name: str
+    value: int
+    bound: int | None
+
+
+@dataclass
+class Decision:
+    """What the stages found: the model whose variables `values` are, the stages in order, and what stopped an unfinished one."""
+
+    status: Status
+    model: Model | None = None
+    values: tuple[int, ...] = ()
+    stages: list[Stage] = field(default_factory=list)
+    stopped_by: str | None = None
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Replicas of every shape of the instance."""
+        return () if self.model is None else tuple(self.values[variable] for variable in self.model.count)
+
+
+class Search:
+    """One solve of one instance under given rules."""
+
+    def __init__(self, instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> None:
+        self.instance, self.options, self.rules = instance, options, tuple(rules)
+        self._ends = None if options.time_limit is None else time.monotonic() + options.time_limit
+        self.interrupted = False
+
+    def limits(self, share: float = 1.0) -> cpsat.Limits:
+        """Limits of one run: its share of the effort, and what is left of the time."""
+        seconds = None if self._ends is None else max(0.0, self._ends - time.monotonic())
+        return cpsat.Limits(self.options.effort * share, seconds, self.options.gap if share == 1.0 else 0.0, self.options.seed)
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up or the user has interrupted."""
+        return self.interrupted or (self._ends is not None and time.monotonic() >= self._ends)
+
+    def run(self, name: str, program: Program, objective: Terms, share: float, hint: Mapping[int, int] | None = None) -> Result:
+        """Minimise with CP-SAT, telling progress."""
+        report = None
+        if self.options.progress is not None:
+            progress = self.options.progress
+            known: list[float | None] = [None, None]
+
+            def report(incumbent: int | None, bound: float | None) -> None:
+                known[:] = [known[0] if incumbent is None else incumbent, known[1] if bound is None else bound]
+                progress(Progress(name, known[0], known[1]))
+
+        result = cpsat.minimise(program, objective, self.limits(share), hint, report)
+        self.interrupted = self.interrupted or result.stopped_by == "interrupt"
+        return result
+
+    def primary(self, name: str, model: Model, objective: Terms) -> Result:
+        """Minimise the objective asked for: greedy start, CP-SAT, HiGHS where CP-SAT has not closed, and the second check.
+
+        Without a solution from either solver the greedy plan answers, as feasible.
+        """
+        start = self._start(model)
+        result = self.run(name, model.program, objective, 1.0, None if start is None else dict(enumerate(start)))
+        if result.status is Status.INFEASIBLE:
+            return self.confirmed(model, objective)
+        if not result.closed and result.stopped_by != "gap" and not self.over and highs.available():
+            left = self.limits().seconds
+            result = better(result, highs.minimise(model.program, objective, seconds=left, seed=self.options.seed))
+        if start is not None:
+            value = evaluate(objective, start)
+            if result.objective is None or value < result.objective:
+                result = replace(result, status=Status.FEASIBLE, values=start, objective=value)
+        return result
+
+    def confirmed(self, model: Model, objective: Terms) -> Result:
+        """Ask a second check about a program that CP-SAT called infeasible."""
+        second = confirm.impossible(model.program, self.limits())
+        if second.values is None:
+            return second
+        value = evaluate(objective, second.values)
+        return Result(Status.FEASIBLE, second.values, value, None, "effort")
+
+    def _start(self, model: Model) -> tuple[int, ...] | None:
+        """Greedy counts completed to a solution of the whole program, or None."""
+        if self.instance.objective not in {"cost", "gpus"}:
+            return None
+        counts = greedy(model, self.options.seed)
+        if counts is None:
+            return None
+        return self.complete(model, counts)
+
+    def complete(self, model: Model, counts: Sequence[int]) -> tuple[int, ...] | None:
+        """Values of all variables for given counts, or None when no solution has them."""
+        program = model.program
+        if len(program.lower) == len(counts):
+            return None if program.violated(counts) else tuple(counts)
+        fixed = program.copy()
+        for variable, count in zip(model.count, counts, strict=True):
+            if count > program.upper[variable]:
+                return None
+            fixed.lower[variable] = fixed.upper[variable] = count
+        return cpsat.minimise(fixed, model.cost, self.limits(SECONDARY_SHARE)).values
+
+
+def stages_after(instance: Instance) -> tuple[str, ...]:
+    """Tie-breaking stages of an objective, in order: money or GPUs where they are not the objective, then communication."""
+    money = "cost" if instance.priced else "gpus"
+    first: dict[str, tuple[str, ...]] = {
+        "cost": (),
+        "gpus": ("cost",) if instance.priced else (),
+        "latency": (money,),
+        "throughput": (money,),
+    }
+    return (*first[instance.objective], "communication")
+
+
+def expression(model: Model, name: str) -> dict[int, int]:
+    """Linear expression of a stage: cost, gpus, throughput (negated share), communication, whole_scopes or order."""
+    if name == "throughput":
+        assert model.share is not None
+        return {model.share: -1}
+    if name == "cost":
+        return model.cost
+    if name == "gpus":
+        return model.gpus()
+    if name == "communication":
+        return model.communication()
+    if name == "whole_scopes":
+        return model.whole_scopes()
+    return {variable: position + 1 for position, variable in enumerate(model.count)}
+
+
+def break_ties(search: Search, decision: Decision, fixed: dict[str, int]) -> None:
+    """Run the tie-breaking stages on a decision in place; `fixed` holds the values of earlier stages by name."""
+    for name in (*stages_after(search.instance), "whole_scopes", "order"):
+        model, values = decision.model, decision.values
+        if model is None or search.over:
+            return
+        if name == "whole_scopes":
+            whole = build(model.instance, search.rules, keep_whole=True)
+            if not whole.whole_scopes():
+                continue
+            for stage, value in fixed.items():
+                whole.program.add_row("fixed", expression(whole, stage), upper=value)
+            hint = {new: values[old] for new, old in zip(whole.count, model.count, strict=True)}
+            result = search.run(name, whole.program, whole.whole_scopes(), SECONDARY_SHARE, hint)
+            if result.values is None:
+                continue
+            model = whole
+        else:
+            objective = expression(model, name)
+            if name == "order" and len(search.instance.shapes) <= search.instance.deployments:
+                continue
+            current = evaluate(objective, values)
+            if current == 0:
+                result = Result(Status.OPTIMAL, values, 0, 0)
+            else:
+                result = search.run(name, model.program, objective, SECONDARY_SHARE, dict(enumerate(values)))
+                if result.values is None or (result.objective is not None and result.objective > current):
+                    result = Result(Status.FEASIBLE, values, current, result.bound)
+        assert result.values is not None
+        assert result.objective is not None
+        decision.model, decision.values = model, result.values
+        decision.stages.append(Stage(name, result.objective, result.bound))
+        fixed[name] = result.objective
+        model.program.add_row("fixed", expression(model, name), upper=result.objective)
