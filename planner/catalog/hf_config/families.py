@@ -41,8 +41,6 @@ _OLD: Final = Family(tied=True, gated=False, attention_bias=True, mlp_bias=True)
 
 FAMILIES: Final[dict[str, Family]] = {
     "llama": _LLAMA,
-    "mllama_text_model": _LLAMA,
-    "yi": _LLAMA,
     "mistral": replace(_LLAMA, window="all"),
     "ministral": replace(_LLAMA, window="all"),
     "ministral3": replace(_LLAMA, window="all"),
@@ -75,7 +73,6 @@ FAMILIES: Final[dict[str, Family]] = {
     "mimo_v2": _LLAMA,
     "step3p5": _LLAMA,
     "step3p7": _LLAMA,
-    "qwen": replace(_LLAMA, attention_bias=True),
     "qwen2": _QWEN2,
     "qwen2_moe": _QWEN2,
     "qwen2_vl": _QWEN2,
@@ -132,6 +129,15 @@ FAMILIES: Final[dict[str, Family]] = {
     "bloom": replace(_OLD, four_fold=True),
     "mpt": replace(_OLD, attention_bias=False, mlp_bias=False, four_fold=True),
     "falcon": replace(_OLD, attention_bias=False, mlp_bias=False, four_fold=True),
+}
+
+# Set to anything but zero, false or an empty list, these say that the model has parts which no formula here covers.
+UNMODELLED: Final[dict[str, str]] = {
+    "cross_attention_layers": "cross-attention layers",
+    "is_encoder_decoder": "an encoder beside the decoder",
+    "hidden_size_per_layer_input": "an embedding for every layer",
+    "num_kv_shared_layers": "layers that share one KV cache",
+    "compress_ratios": "attention over compressed tokens",
 }
 
 # Families whose attention keeps compressed tokens of several rates beside a window: no capacity formula here covers them.

@@ -17,7 +17,7 @@ INVALID: Final = "MODEL_CONFIG_INVALID"
 NOT_UNDERSTOOD: Final = "MODEL_NOT_UNDERSTOOD"
 
 # No dimension of a published model comes near; a larger figure is a slip or an attack on memory.
-LARGEST: Final = 100_000_000
+LARGEST: Final = 2**24
 MOST_LAYERS: Final = 4096
 
 

@@ -8,13 +8,14 @@ from dataclasses import replace
 from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, RecurrentState
 from planner.catalog.hf_config import feed_forward, recurrent
 from planner.catalog.hf_config.attention import global_attention, latent_attention, plain_attention, windowed
-from planner.catalog.hf_config.families import COMPRESSED, COMPRESSION_FIELDS, FAMILIES, Family
-from planner.catalog.hf_config.fields import LARGEST, MOST_LAYERS, Fields
+from planner.catalog.hf_config.families import COMPRESSED, COMPRESSION_FIELDS, FAMILIES, UNMODELLED, Family
+from planner.catalog.hf_config.fields import INVALID, LARGEST, MOST_LAYERS, Fields
 from planner.catalog.hf_config.mixers import CHUNKED, EXPERTS, FULL, MLP, RECURRENT, SLIDING, mixers, window_size
 from planner.catalog.hf_config.nas import searched_layers
 from planner.catalog.hf_config.quantization import read_quantization
 from planner.catalog.hf_config.text_part import text_part
 from planner.catalog.hf_config.vision import read_vision
+from planner.diagnostics import Diagnostic, PlannerError
 
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16", "float": "fp32", "bf16": "bf16", "fp16": "fp16"}
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx", "model_max_length", "max_sequence_length")
@@ -45,17 +46,13 @@ def read_hf_config(config: Mapping[str, object], name: str, source: str) -> Mode
         MODEL_NOT_UNDERSTOOD where fields that memory or legality depend on are missing or mean something not modelled here (all named),
         MODEL_CONFIG_INVALID for each value that cannot be right.
     """
+    if not isinstance(config, Mapping):
+        raise PlannerError([Diagnostic(INVALID, f"the config of {name} is not a mapping of fields", "give a Hugging Face config.json")])
     outer = Fields(config)
     fields = text_part(outer)
-    model_type = fields.text("model_type") or outer.text("model_type")
-    if model_type is None:
-        fields.lack("model_type")
-        fields.raise_faults(name)
-    model_type = str(model_type)
+    model_type = fields.text("model_type") or outer.text("model_type") or ""
     family = _family(fields, model_type)
-    if family is None:
-        fields.raise_faults(name)
-        raise AssertionError
+    fields.raise_faults(name)  # what the other fields mean depends on the family
     hidden = fields.need("hidden_size", "n_embd", "d_model", maximum=1_048_576)
     layers = fields.need("num_hidden_layers", "n_layer", "n_layers", "num_layers", maximum=MOST_LAYERS)
     sequence = _layers(fields, family, model_type, hidden, layers)
@@ -81,16 +78,18 @@ def read_hf_config(config: Mapping[str, object], name: str, source: str) -> Mode
     return replace(architecture, notes=tuple(fields.notes))
 
 
-def _family(fields: Fields, model_type: str) -> Family | None:
+def _family(fields: Fields, model_type: str) -> Family:
+    if not model_type:
+        fields.lack("model_type")
+        return Family()
     if model_type in COMPRESSED:
         fields.lack(*(field for field in COMPRESSION_FIELDS if not fields.has(field)))
-        if not fields.missing:
-            fields.unknown("compress_ratios", "describes attention over compressed tokens, which is not modelled")
-        return None
-    family = FAMILIES.get(model_type)
-    if family is None:
+    for key, part in UNMODELLED.items():
+        if fields.config.get(key):
+            fields.unknown(key, f"gives the model {part}, which is not modelled")
+    if model_type not in FAMILIES and model_type not in COMPRESSED:
         fields.unknown("model_type", f"is {model_type!r}, a family that is not known here", _nearest_family(model_type))
-    return family
+    return FAMILIES.get(model_type, Family())
 
 
 def _nearest_family(model_type: str) -> str:
