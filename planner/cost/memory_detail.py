@@ -11,6 +11,7 @@ from planner.catalog.engines import engine
 from planner.cost.memory import memory
 from planner.cost.memory_kv import kind_sequence_bytes, kv_bytes_per_sequence
 from planner.cost.memory_other import counted, other_terms
+from planner.cost.memory_slots import state_slots
 from planner.cost.memory_weights import rank_weights
 from planner.cost.partition import unbalanced_partition
 from planner.cost.setting import FloatArray, Setting, ShapeArrays
@@ -172,7 +173,7 @@ def memory_diagnostics(setting: Setting, degrees: Degrees, batch: int, partition
     """Say everything that is wrong or tight about the memory of one shape.
 
     WEIGHTS_DO_NOT_FIT, ACTIVATION and KV_DOES_NOT_FIT name the stage, the shortfall and the largest term; GRAPH_MEM warns of less than 1 GiB outside the
-    budget, KV_REPLICATED of kv heads held more than once, MEMORY_BORDERLINE of a fit that depends on the other terms, and PP_UNBALANCED of an engine's own split.
+    budget, KV_REPLICATED of kv heads held more than once, STATE_SLOTS of fewer state slots than the engine's default number of sequences, MEMORY_BORDERLINE of a fit that depends on the other terms, and PP_UNBALANCED of an engine's own split.
     """
     facts = engine(setting.engine)
     stages = memory_by_stage(setting, degrees, batch, partition)
@@ -192,6 +193,7 @@ def memory_diagnostics(setting: Setting, degrees: Degrees, batch: int, partition
         share = 1.0 - ABSOLUTE_HEADROOM / setting.gpu.memory.value
         found.append(Diagnostic("GRAPH_MEM", message, f"set gpu_memory_utilization to at most {share:.2f}", Severity.WARNING))
     found += _replicated(setting, degrees)
+    found += _slots(setting, degrees, fullest)
     unbalanced = engine_split(setting, degrees)
     return tuple(found if unbalanced is None else [*found, unbalanced])
 
@@ -226,6 +228,18 @@ def _replicated(setting: Setting, degrees: Degrees) -> list[Diagnostic]:
         return []
     message = f"{min(heads)} kv heads over TP{t}: every rank of {copies} holds the same KV cache, so {t} ranks hold it {copies} times"
     return [Diagnostic("KV_REPLICATED", message, "data-parallel attention or TP up to the kv heads holds more sequences", Severity.NOTE)]
+
+
+def _slots(setting: Setting, degrees: Degrees, stage: StageMemory) -> list[Diagnostic]:
+    """Warn of fewer state slots than sequences: an engine that shares pages between attention and states refuses to start so."""
+    facts = engine(setting.engine)
+    context = sum(term.expected for term in stage.terms if term.name in ("KV cache", "recurrent states"))
+    slots = state_slots(setting, facts, degrees.tensor_parallel, degrees.pipeline_parallel, stage.free + context)
+    asked = facts.sequences(setting.gpu)
+    if slots is None or slots >= asked:
+        return []
+    message = f"{facts.title} admits {asked} sequences by default, the pool has state slots for {slots}"
+    return [Diagnostic("STATE_SLOTS", message, f"set the largest number of sequences to at most {slots}", Severity.WARNING)]
 
 
 def engine_split(setting: Setting, degrees: Degrees) -> Diagnostic | None:

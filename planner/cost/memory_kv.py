@@ -13,8 +13,6 @@ from planner.cost.setting import Precision
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-STATE_BYTES = 4.0  # recurrent states are kept in fp32 (vLLM `mamba_ssm_cache_dtype`, Nemotron and Qwen3-Next model cards)
-
 
 def token_bytes(attention: Attention, precision: Precision, tensor_parallel: IntArray) -> FloatArray:
     """Bytes one token takes in one layer on the fullest rank [B], shape [n].
@@ -57,12 +55,16 @@ def is_mixed(architecture: ModelArchitecture) -> bool:
 
 
 def state_bytes(kind: LayerKind, architecture: ModelArchitecture, tensor_parallel: IntArray) -> FloatArray:
-    """Bytes of a layer's constant state per sequence [B]: (state x 4 + convolution x model dtype) / t, at most divided by its heads."""
+    """Bytes of a layer's constant state per sequence [B]: (state + convolution) x model dtype / t, at most divided by its heads.
+
+    Engines keep states in the model's dtype unless told otherwise: 614 slots of a 27B hybrid on one H100 (kaito-project/kaito issue 2319) leave no
+    room for 32-bit ones.
+    """
     t = np.asarray(tensor_parallel, dtype=np.float64)
     state = kind.recurrent
     if state is None:
         return np.zeros_like(t)
-    whole = state.state_elements * STATE_BYTES + state.conv_elements * bytes_per_element(architecture.dtype)
+    whole = (state.state_elements + state.conv_elements) * bytes_per_element(architecture.dtype)
     return whole / np.minimum(t, state.heads)
 
 
