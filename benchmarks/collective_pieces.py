@@ -35,15 +35,15 @@ def volume_share(operation: str, ranks: int) -> float:
     return (2 if operation == "all_reduce" else 1) * (ranks - 1) / ranks
 
 
-def _least_absolute(sizes: np.ndarray, seconds: np.ndarray) -> tuple[float, float, float]:
-    """Line with start and slope >= 0 of least summed relative error; an optimum passes through two points or is flat."""
+def _least_absolute(sizes: np.ndarray, seconds: np.ndarray, least_start: float) -> tuple[float, float, float]:
+    """Line with slope >= 0 and a start of at least `least_start` of least summed relative error; an optimum passes through two points or is flat."""
     left, right = np.triu_indices(len(sizes), 1)
     slope = (seconds[right] - seconds[left]) / (sizes[right] - sizes[left])
     start = seconds[left] - slope * sizes[left]
     proportional = seconds / sizes
     slopes = np.concatenate([slope, np.zeros(len(sizes)), proportional])
     starts = np.concatenate([start, seconds, np.zeros(len(sizes))])
-    keep = (slopes >= 0) & (starts >= 0)
+    keep = (slopes >= 0) & (starts >= least_start)
     slopes, starts = slopes[keep], starts[keep]
     cost = np.sum(np.abs(starts[:, None] + slopes[:, None] * sizes - seconds) / seconds, axis=1)
     best = int(np.argmin(cost))
@@ -63,9 +63,12 @@ def pieces_of(sizes: tuple[float, ...], seconds: tuple[float, ...]) -> list[Piec
         return joined
     x, y = np.array(sizes), np.array(seconds)
 
+    # An empty message takes about as long as the smallest measured one; later pieces may start anywhere above 0.
+    smallest = 0.9 * float(y[:3].min())
+
     @cache
     def cost(first: int, end: int) -> tuple[float, float, float]:
-        return _least_absolute(x[first:end], y[first:end])
+        return _least_absolute(x[first:end], y[first:end], smallest if first == 0 else 0.0)
 
     best: list[tuple[float, int]] = [(0.0, 0)] + [(np.inf, 0)] * count
     for end in range(LEAST_POINTS, count + 1):

@@ -80,14 +80,14 @@ def hierarchical_time(
         return total, np.full(sizes.shape, "hierarchical-direct")
     start_out, move_out, form = network_parts(operation, outer, scopes, sizes / ranks_inside)
     inside, _ = collective_time(operation, inner, engine, ranks_inside, sizes, gpu=gpu)
-    start_in, _ = collective_time(operation, inner, engine, ranks_inside, np.zeros(1), gpu=gpu)
+    start_in, _ = collective_time(operation, inner, engine, ranks_inside, np.zeros(()), gpu=gpu)
     total = start_in + start_out + _overlapped(inside - start_in, move_out, sizes)
     return np.maximum(total, inside), np.full(sizes.shape, f"hierarchical-{form}")
 
 
 def _inside_all_reduce(inner: LinkPath, ranks: int, sizes: FloatArray, gpu: str | None) -> tuple[FloatArray, FloatArray]:
     """Start [s] of reduce-scatter plus all-gather inside a scope, and what the message adds [s]: theirs, or an all-reduce's where switches reduce."""
-    nothing = np.zeros(1)
+    nothing = np.zeros(())
     start = sum(collective_time(operation, inner, "nccl", ranks, nothing, gpu=gpu)[0] for operation in ("reduce_scatter", "all_gather"))
     two = sum(collective_time(operation, inner, "nccl", ranks, sizes, gpu=gpu)[0] for operation in ("reduce_scatter", "all_gather"))
     one = (

@@ -1,0 +1,316 @@
+"""Calibrated collectives: published figures (AI-dynamo aiconfigurator systems data, AWS samples, DeepEP), fallbacks and laws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.catalog.collectives import collective_series, find_series, version_key
+from planner.catalog.facts import Fact
+from planner.catalog.links import NIC_KINDS, link, links, nic_link
+from planner.cost.collectives_calibrated import (
+    all_gather_time,
+    all_reduce_time,
+    all_to_all_time,
+    collective_time,
+    library_of,
+    reduce_scatter_time,
+    send_time,
+)
+from planner.cost.collectives_experts import expert_exchange_time
+from planner.cost.collectives_hierarchical import hierarchical_all_reduce_time, hierarchical_time
+from planner.topology.paths import LinkPath
+
+SIZES = 2.0 ** np.arange(0, 34)
+OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
+ENGINES = ("vllm", "sglang", "tensorrt-llm", "nccl", "something-else")
+
+
+def path(name, *, bandwidth=None, across=False):
+    entry = link(name)
+    peer = entry.peer_bandwidth.value if entry.peer_bandwidth is not None else entry.bandwidth.value
+    full = bandwidth or entry.bandwidth.value
+    return LinkPath("leaf" if across else "domain", entry, full, min(peer, full), 1, float(across), 1.0, across)
+
+
+NVLINK = path("nvlink4-h100")
+INFINIBAND = path("infiniband-ndr-400", across=True)
+EFA = path("efa-p5", bandwidth=50e9, across=True)  # four ports a GPU
+
+
+# us at 2 KiB, 64 KiB, 512 KiB, 4 MiB, 16 MiB, 512 MiB; eight ranks
+EIGHT_RANKS = [
+    ("nvlink3-a100", "nccl", (21.5, 28.1, 30.1, 77.3, 216.5, 4226)),
+    ("nvlink3-a100", "tensorrt-llm", (4.8, 9.0, 28.3, 75.9, 216.8, 4230)),
+    ("nvlink4-h100", "nccl", (15.7, 18.7, 20.1, 50.5, 121.9, 2111)),
+    ("nvlink4-h100", "tensorrt-llm", (3.4, 4.6, 17.6, 51.9, 122.3, 2109)),
+    ("nvlink4-h100", "sglang", (3.5, 4.8, 10.6, 33.3, 110.5, 2114)),
+    ("nvlink4-h100", "vllm", (4.6, 6.4, 12.0, 30.8, 92.4, 2117)),
+    ("nvlink5-b200", "nccl", (25.6, 29.0, 28.4, 53.4, 99.1, 1335)),
+    ("nvlink5-b200", "sglang", (4.8, 6.2, 11.6, 24.4, 57.5, 1338)),
+    ("pcie4-x16", "nccl", (23.3, 164.5, 502.6, 5149, 19376, 649471)),
+    ("pcie5-x16", "nccl", (25.5, 34.2, 156.1, 345.5, 1248, 38073)),
+]
+
+
+@pytest.mark.parametrize(("name", "engine", "micros"), EIGHT_RANKS)
+def test_all_reduce_over_eight_ranks(name, engine, micros):
+    sizes = np.array([2048, 65536, 524288, 4 << 20, 16 << 20, 512 << 20], dtype=float)
+    times, _ = all_reduce_time(path(name), engine, 8, sizes)
+    errors = np.abs(times * 1e6 / np.array(micros) - 1)
+    assert np.median(errors) <= 0.05
+    assert errors.max() <= 0.18
+
+
+def test_the_algorithm_is_named():
+    _, names = all_reduce_time(NVLINK, "vllm", 8, np.array([16384.0, 512.0 * 2**20]))
+    assert names.tolist() == ["vllm-custom", "nccl"]
+    _, names = all_reduce_time(NVLINK, "vllm", 3, np.array([16384.0]))
+    assert names.tolist() == ["nccl-ring"]  # the engine's kernel takes 2, 4, 6 or 8 ranks
+    _, names = all_reduce_time(path("nvlink5-nvl72"), "vllm", 72, np.array([16384.0]))
+    assert names.tolist() == ["nccl-tree"]
+    _, names = all_reduce_time(path("ici-v5e"), "vllm", 8, np.array([16384.0]))
+    assert names.tolist() == ["xla-ring"]
+    _, names = all_reduce_time(NVLINK, "vllm", 1, np.array([16384.0]))
+    assert names.tolist() == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "library"),
+    [
+        ("vLLM", "vllm"),
+        ("TensorRT-LLM", "tensorrt-llm"),
+        ("trtllm", "tensorrt-llm"),
+        ("SGLang 0.5", "sglang"),
+        ("llama.cpp", "nccl"),
+        ("", "nccl"),
+    ],
+)
+def test_engines_map_to_libraries(engine, library):
+    assert library_of(engine) == library
+
+
+def test_own_kernels_beat_nccl_for_small_messages():
+    for engine in ("vllm", "sglang", "tensorrt-llm"):
+        for count in (2, 4, 8):
+            own, _ = all_reduce_time(NVLINK, engine, count, 16384.0)
+            nccl, _ = all_reduce_time(NVLINK, "nccl", count, 16384.0)
+            assert own < nccl
+
+
+def test_pcie_boxes_lose_time_with_more_ranks():
+    times = [float(all_reduce_time(path("pcie4-x16"), "nccl", count, 65536.0)[0]) for count in (2, 4, 8)]
+    assert times[0] < times[1] < times[2]
+    # Eight ranks behind PCIe: 165 us at 64 KiB, where sixteen lanes alone would need under 4 us.
+    assert times[2] == pytest.approx(165e-6, rel=0.05)
+
+
+def test_boxes_with_peer_access_are_told_by_their_gpu():
+    slow, _ = all_reduce_time(path("pcie4-x16"), "nccl", 4, 64e6)
+    fast, _ = all_reduce_time(path("pcie4-x16"), "nccl", 4, 64e6, gpu="a100-pcie-80gb")
+    assert fast < slow / 3
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("entry", links(), ids=lambda entry: entry.name)
+def test_every_link_has_times(entry, operation):
+    for engine in ("vllm", "nccl"):
+        for count in (2, 3, 8, 20):
+            times, names = collective_time(operation, path(entry.name), engine, count, SIZES)
+            assert np.all(np.isfinite(times))
+            assert np.all(times > 0)
+            assert "none" not in names
+        assert np.all(collective_time(operation, path(entry.name), engine, 1, SIZES)[0] == 0.0)
+
+
+@pytest.mark.parametrize(
+    "series", collective_series(), ids=lambda series: f"{series.fabric}-{series.library}-{series.version}-{series.operation}"
+)
+def test_time_never_falls_with_size_while_the_algorithm_stays(series):
+    sizes = np.sort(
+        np.concatenate(
+            [2.0 ** np.arange(0, 34, 0.25), *(np.array([piece.below or 0.0 for piece in pieces]) for pieces in series.segments.values())]
+        )
+    )
+    for count in (2, 3, 4, 6, 8, 12):
+        times, names = series.time(count, sizes)
+        assert np.all(np.isfinite(times))
+        assert np.all(times > 0)
+        if count in series.segments:
+            # Between measured ranks the curves of both are mixed, and so are their changes of algorithm.
+            falls = np.diff(times) < -1e-9 * times[1:]
+            assert not np.any(falls & (names[1:] == names[:-1]))
+    assert series.basis in {"measured", "derived"}
+    assert len(series.source) > 10
+
+
+def test_ranks_and_sizes_broadcast():
+    times, names = all_reduce_time(NVLINK, "vllm", np.array([1, 2, 4, 8]), np.full(4, 65536.0))
+    assert times.shape == names.shape == (4,)
+    assert times[0] == 0
+    assert times[3] == all_reduce_time(NVLINK, "vllm", 8, 65536.0)[0]
+
+
+def test_a_user_s_fit_of_the_link_counts():
+    entry = link("nvlink4-h100")
+    slower = replace(
+        entry,
+        calibrated_alpha=Fact(entry.calibrated_alpha.value * 2, "measured", "fit of one's own nccl-tests run"),
+        calibrated_bandwidth=Fact(entry.calibrated_bandwidth.value / 2, "measured", "fit of one's own nccl-tests run"),
+    )
+    own = replace(NVLINK, link=slower)
+    small, large = 1024.0, 1e9
+    assert all_reduce_time(own, "nccl", 8, small)[0] == pytest.approx(2 * all_reduce_time(NVLINK, "nccl", 8, small)[0], rel=0.01)
+    assert all_reduce_time(own, "nccl", 8, large)[0] == pytest.approx(2 * all_reduce_time(NVLINK, "nccl", 8, large)[0], rel=0.01)
+
+
+def test_a_narrower_path_is_slower():
+    half = path("pcie4-x16", bandwidth=link("pcie4-x16").bandwidth.value / 2)
+    assert np.all(all_reduce_time(half, "nccl", 4, SIZES)[0] >= all_reduce_time(path("pcie4-x16"), "nccl", 4, SIZES)[0])
+
+
+def test_a_mesh_gives_two_ranks_one_link():
+    pair, _ = all_reduce_time(path("xgmi-mi300x"), "vllm", 2, 256e6)
+    eight, _ = all_reduce_time(path("xgmi-mi300x"), "vllm", 8, 256e6)
+    assert pair > 2 * eight
+
+
+def test_versions_are_ordered_by_number():
+    assert version_key("0.5.9") < version_key("0.5.10") < version_key("0.5.14")
+    assert version_key("1.3.0rc10") < version_key("1.3.0rc20")
+    assert find_series("nvlink4-h100", "sglang", "all_reduce").version == "0.5.14"
+    assert find_series("nvlink4-h100", "sglang", "all_reduce", "0.5.12").version == "0.5.10"
+    assert find_series("nvlink4-h100", "sglang", "all_reduce", "0.4").version == "0.5.9"
+    assert find_series("nvlink4-h100", "nobody", "all_reduce") is None
+    old, _ = all_reduce_time(NVLINK, "sglang", 8, 16384.0, version="0.5.9")
+    new, _ = all_reduce_time(NVLINK, "sglang", 8, 16384.0, version="0.5.14")
+    assert old > new
+
+
+@pytest.mark.parametrize("function", [all_gather_time, reduce_scatter_time, all_to_all_time])
+def test_the_parts_cost_less_than_the_all_reduce(function):
+    assert np.all(function(NVLINK, "nccl", 8, SIZES[10:]) < 1.25 * all_reduce_time(NVLINK, "nccl", 8, SIZES[10:])[0])
+
+
+def test_sends_grow_with_size():
+    assert send_time(NVLINK, 64 * 2**20) == pytest.approx(193e-6, rel=0.05)  # between two H100 of one node, microsoft/vidur
+    times = send_time(INFINIBAND, SIZES)
+    assert np.all(np.diff(times) > 0)
+    assert send_time(path("xgmi-mi300x"), 1e9) > 1e9 / 64e9
+
+
+# ---------------------------------------------------------------- across scopes
+
+# 2 x 8 H100 on AWS p5: bytes -> us
+P5 = {
+    8: 69.1,
+    1024: 69.2,
+    1 << 20: 123.2,
+    4 << 20: 168.6,
+    16 << 20: 298.1,
+    64 << 20: 601.5,
+    256 << 20: 1468.2,
+    1 << 30: 4607.6,
+    16 << 30: 66132,
+}
+
+
+def test_two_nodes_of_eight():
+    times, names = hierarchical_all_reduce_time(NVLINK, EFA, "nccl", 8, 2, np.array(list(P5), dtype=float))
+    errors = np.abs(times * 1e6 / np.array(list(P5.values())) - 1)
+    assert np.median(errors) <= 0.05
+    assert errors.max() <= 0.15
+    assert set(names) == {"hierarchical-ring"}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("inside", "scopes"), [(8, 2), (4, 4), (1, 4), (8, 1), (2, 16)])
+def test_several_scopes_never_cost_less_than_one(operation, engine, inside, scopes):
+    for inner, outer in (
+        (NVLINK, INFINIBAND),
+        (path("pcie4-x16"), path("ethernet-100", across=True)),
+        (path("nvlink5-nvl72"), path("infiniband-xdr-800", across=True)),
+    ):
+        whole, names = hierarchical_time(operation, inner, outer, engine, inside, scopes, SIZES)
+        alone, _ = collective_time(operation, inner, engine, inside, SIZES)
+        assert np.all(np.isfinite(whole))
+        assert np.all(whole >= alone)
+        if scopes == 1:
+            assert np.all(whole == alone)
+        else:
+            assert all(name.startswith("hierarchical") for name in names)
+
+
+def test_more_scopes_and_slower_nics_cost_more():
+    message = 4e6
+    over_scopes = [float(hierarchical_all_reduce_time(NVLINK, INFINIBAND, "vllm", 8, scopes, message)[0]) for scopes in (1, 2, 4, 8)]
+    assert over_scopes == sorted(over_scopes)
+    over_nics = [
+        float(hierarchical_all_reduce_time(NVLINK, path(name, across=True), "vllm", 8, 2, message)[0])
+        for name in ("infiniband-xdr-800", "infiniband-ndr-400", "infiniband-hdr-200")
+    ]
+    assert over_nics == sorted(over_nics)
+
+
+@pytest.mark.parametrize("kind", NIC_KINDS)
+def test_ranks_that_meet_over_nics_only(kind):
+    entry = nic_link(kind, 25e9)
+    own = LinkPath("leaf", entry, 25e9, 25e9, 2, 1.0, 1.0, across_scopes=True)
+    times, names = all_reduce_time(own, "vllm", 4, SIZES)
+    assert np.all(np.diff(times) >= 0)
+    assert names[0] == "nccl-tree-network"
+    assert times[-1] >= 2 * 3 / 4 * SIZES[-1] / 25e9
+
+
+# ---------------------------------------------------------------- experts
+
+# DeepEP on H100, 7168 wide, 8 of 256 experts: ranks, tokens, us of dispatch and combine; ai-dynamo/aiconfigurator, sglang 0.5.6.post2 and 0.5.12
+LOW_LATENCY = [
+    (8, 8, 14.79, 16.49),
+    (8, 128, 36.72, 66.98),
+    (8, 1024, 224.06, 489.43),
+    (16, 128, 102.1, 186.17),
+    (16, 256, 183.03, 337.47),
+    (64, 128, 166.77, 304.73),
+    (64, 256, 301.13, 579.53),
+]
+
+
+@pytest.mark.parametrize(("count", "tokens", "dispatch", "combine"), LOW_LATENCY)
+def test_low_latency_kernels(count, tokens, dispatch, combine):
+    scopes = count // 8
+    found = expert_exchange_time(NVLINK, INFINIBAND if scopes > 1 else None, "sglang", count, scopes, tokens, 7168, 8, 256)
+    assert found.dispatch * 1e6 == pytest.approx(dispatch, rel=0.15)
+    assert found.combine * 1e6 == pytest.approx(combine, rel=0.15)
+    assert found.kernel == "deepep-low-latency"
+
+
+def test_throughput_kernel_wins_with_many_tokens():
+    def both(kernel, tokens):
+        found = expert_exchange_time(NVLINK, INFINIBAND, "sglang", 16, 2, tokens, 7168, 8, 256, kernel=kernel)
+        return float(found.dispatch + found.combine)
+
+    assert both("low_latency", 16) < both("throughput", 16)
+    assert both("low_latency", 8192) > both("throughput", 8192)
+
+
+@pytest.mark.parametrize("kernel", ["low_latency", "throughput", "collective"])
+def test_expert_exchange_obeys_its_laws(kernel):
+    tokens = np.array([1.0, 16.0, 256.0, 4096.0])
+    alone = expert_exchange_time(NVLINK, None, "vllm", 1, 1, tokens, 4096, 8, 128, kernel=kernel)
+    assert np.all(alone.dispatch == 0)
+    assert np.all(alone.combine == 0)
+    inside = expert_exchange_time(NVLINK, None, "vllm", 8, 1, tokens, 4096, 8, 128, kernel=kernel)
+    across = expert_exchange_time(NVLINK, INFINIBAND, "vllm", 32, 4, tokens, 4096, 8, 128, kernel=kernel)
+    for direction in ("dispatch", "combine"):
+        assert np.all(np.diff(getattr(inside, direction)) >= 0)
+        assert np.all(getattr(across, direction) > getattr(inside, direction))
+
+
+def test_boxes_without_nvlink_use_a_plain_all_to_all():
+    found = expert_exchange_time(path("pcie4-x16"), None, "vllm", 4, 1, 64.0, 4096, 8, 128)
+    assert found.kernel == "nccl-all-to-all"
+    assert found.dispatch == pytest.approx(float(all_to_all_time(path("pcie4-x16"), "vllm", 4, 64 * 4 * 4096 * (1 + 4 / 128))))
