@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from planner.answer.document import plan_document
 from planner.audit.audit import audit
@@ -16,6 +17,9 @@ from planner.plan.document import PlanDocument
 from planner.plan.outcome import Outcome, Status
 from planner.plan.shape import Degrees
 from planner.problem.load import LoadedProblem, load_problem
+
+if TYPE_CHECKING:
+    from planner.solve.options import Progress
 
 DEGREE_WORDS = re.compile(r"(tp|pp|ep|dp)(\d+)", re.IGNORECASE)
 
@@ -29,8 +33,7 @@ class Options:
     time_limit: float | None = None
     gap: float = 0.0
     profile: str | None = None
-    log: bool = False
-    progress: Callable[[float, float], None] | None = None
+    progress: Callable[[Progress], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -118,9 +121,8 @@ def _outcome(loaded: LoadedProblem, menu: Menu, options: Options) -> Outcome:
             for index in without
         )
         return Outcome(Status.INFEASIBLE, None, (), diagnostics=found)
-    from planner.solve.solve import SolveOptions, solve
+    from planner.solve.answer import solve
+    from planner.solve.options import SolveOptions
 
-    search = SolveOptions(
-        time_limit=options.time_limit, gap=options.gap, seed=loaded.problem.seed, log=options.log, progress=options.progress
-    )
+    search = SolveOptions(time_limit=options.time_limit, gap=options.gap, seed=loaded.problem.seed, progress=options.progress)
     return solve(loaded.problem, loaded.fabric, menu.shapes, menu.loads, search)

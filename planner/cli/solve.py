@@ -27,7 +27,6 @@ def solve(
     time_limit: str | None = None,
     gap: float = 0.0,
     profile: Literal["calibrated", "hockney"] | None = None,
-    log: Annotated[bool, Parameter(negative="")] = False,
     common: Common = NO_COMMON,
 ) -> int:
     """Find the best plan of a problem: shapes, GPUs, cost, times, proof, alternatives and limits.
@@ -50,8 +49,6 @@ def solve(
         Stop when the plan is proved to be within this share of the best (0.01 = 1 %).
     profile
         Physics to use in place of the problem's: `calibrated` or `hockney`.
-    log
-        Print the solver's own log on stderr.
     common
         Options of every command.
     """
@@ -59,7 +56,7 @@ def solve(
     from planner.quantities import Kind, parse_quantity
 
     seconds = None if time_limit is None else parse_quantity(time_limit, Kind.SECONDS)
-    options = Options(overrides=override, force=force, time_limit=seconds, gap=gap, profile=profile, log=log)
+    options = Options(overrides=override, force=force, time_limit=seconds, gap=gap, profile=profile)
     result = answer(problem, options)
     if result.audit_errors:
         print_diagnostics(result.audit_errors, common)
