@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
+__all__ = ["Fabric", "GpuId", "Pool", "ScopeTable"]
+
+
 class Fabric:
     """A cluster as the planner sees it.
 
@@ -83,7 +86,11 @@ class Fabric:
         from planner.catalog.nearest import nearest
 
         close = nearest(node, self.nodes[:10_000], limit=3)
-        return Diagnostic("UNKNOWN_NODE", f"{self.name} has no node {node}", f"nearest: {', '.join(close)}" if close else "")
+        return Diagnostic(
+            "UNKNOWN_NODE",
+            f"{self.name} has no node {node}",
+            f"nearest: {', '.join(close)}" if close else f"nodes go from {self.nodes[0]} to {self.nodes[-1]}",
+        )
 
     def _rows(self, gpus: Iterable[GpuId]) -> dict[int, set[int]]:
         """GPU indices by node row; every unknown node or index is reported at once."""

@@ -76,7 +76,9 @@ def host_keys(group: HostGroup, place: int, state: NDArray[np.int8]) -> dict[str
     if group.nics is not None:
         keys["nics"] = {"count": group.nics.count, "speed": f"{group.nics.speed / 1e9!r}GB/s", "kind": group.nics.link.kind}
     if group.price.source == "topology":
-        keys |= {"price": group.price.per_node, "billing": group.price.billing}
+        keys["price"] = group.price.per_node
+    if group.price.billing != "gpu":
+        keys["billing"] = group.price.billing
     if group.failure_domains:
         keys["failure_domains"] = {kind: names[place if len(names) > 1 else 0] for kind, names in group.failure_domains.items()}
     for name, value in (("taken", TAKEN), ("failed", FAILED)):
