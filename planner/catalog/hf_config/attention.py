@@ -33,7 +33,9 @@ def head_sizes(fields: Fields, hidden: int, heads: int) -> int:
     if found is not None:
         return found
     if hidden % heads:
-        fields.refuse(HEADS[0], f"({heads}) does not divide hidden_size {hidden} and head_dim is absent", "give head_dim")
+        fields.clash(
+            HEADS[0], f"({heads}) does not divide hidden_size {hidden} and head_dim is absent", "hidden_size", hint="give head_dim"
+        )
         return 1
     return hidden // heads
 
@@ -43,7 +45,7 @@ def plain_attention(fields: Fields, family: Family, model_type: str, hidden: int
     heads = fields.need(*HEADS, maximum=65_536)
     kv_heads = _kv_heads(fields, model_type, heads)
     if heads % kv_heads:
-        fields.refuse(KV_HEADS[0], f"({kv_heads}) does not divide the {heads} attention heads")
+        fields.clash(KV_HEADS[0], f"({kv_heads}) does not divide the {heads} attention heads", HEADS[0])
     head_dim = head_sizes(fields, hidden, heads)
     bias = fields.flag("attention_bias", "qkv_bias", "bias", "use_qkv_bias", default=family.attention_bias)
     return Attention(
@@ -75,7 +77,7 @@ def windowed(attention: Attention, kind: AttentionKind, window: int, fields: Fie
             head_dim = other.get("head_dim", default=head_dim)
             value = head_dim
     if heads % kv_heads:
-        fields.refuse("num_key_value_heads", f"of windowed layers ({kv_heads}) does not divide their {heads} heads")
+        fields.clash("num_key_value_heads", f"of windowed layers ({kv_heads}) does not divide their {heads} heads", HEADS[0])
     return replace(attention, kind=kind, heads=heads, kv_heads=kv_heads, head_dim=head_dim, value_head_dim=value, window=window)
 
 
@@ -86,7 +88,7 @@ def global_attention(attention: Attention, fields: Fields, model_type: str) -> A
     head_dim = fields.get("global_head_dim", default=attention.head_dim)
     kv_heads = fields.get("num_global_key_value_heads", default=attention.kv_heads)
     if attention.heads % kv_heads:
-        fields.refuse("num_global_key_value_heads", f"({kv_heads}) does not divide the {attention.heads} attention heads")
+        fields.clash("num_global_key_value_heads", f"({kv_heads}) does not divide the {attention.heads} attention heads", HEADS[0])
     if fields.flag("attention_k_eq_v", default=False):
         fields.note("full layers use their keys as values (attention_k_eq_v): counted with a value projection of their own")
     return replace(attention, kv_heads=kv_heads, head_dim=head_dim, value_head_dim=head_dim)

@@ -37,7 +37,7 @@ def experts(fields: Fields, family: Family, model_type: str) -> FeedForward:
     count = fields.need(*EXPERTS, maximum=65_536)
     active = fields.need(*EXPERTS_PER_TOKEN, maximum=65_536)
     if active > count:
-        fields.refuse(EXPERTS_PER_TOKEN[0], f"({active}) exceeds the {count} experts")
+        fields.clash(EXPERTS_PER_TOKEN[0], f"({active}) exceeds the {count} experts", EXPERTS[0])
     names = WIDTH[:1] if model_type.startswith("llama4") else EXPERT_WIDTH
     if family.experts_use_intermediate and not fields.has(*names):
         names = WIDTH[:1]
@@ -136,6 +136,6 @@ def _abridged(frequency: dict[object, object], fields: Fields, layers: int) -> l
 
 def _full_length(flags: list[bool], name: str, fields: Fields, layers: int) -> list[bool]:
     if len(flags) < layers:
-        fields.refuse(name, f"has {len(flags)} items for {layers} layers")
+        fields.clash(name, f"has {len(flags)} items for {layers} layers", "num_hidden_layers")
         return flags + [False] * (layers - len(flags))
     return flags[:layers]

@@ -30,6 +30,7 @@ class Fields:
         self.faults: list[Diagnostic] = parent.faults if parent else []
         self.missing: dict[str, None] = parent.missing if parent else {}
         self.notes: dict[str, None] = parent.notes if parent else {}
+        self.stand_ins: set[str] = parent.stand_ins if parent else set()
 
     def has(self, *names: str) -> bool:
         """Tell whether any of the names holds something other than null."""
@@ -55,6 +56,11 @@ class Fields:
         """Remember a value that cannot be right."""
         self.faults.append(Diagnostic(INVALID, f"{self.path}{name} {problem}", hint, place=Place(path=self.path + name)))
 
+    def clash(self, name: str, problem: str, *others: str, hint: str = "") -> None:
+        """Remember that `name` does not fit `others`, unless one of them is absent or wrong itself and a stand-in was compared."""
+        if not self.stand_ins & {self.path + field for field in (name, *others)}:
+            self.refuse(name, problem, hint)
+
     def unknown(self, name: str, problem: str, hint: str = "") -> None:
         """Remember a value that may be right but whose meaning is not known here."""
         self.faults.append(Diagnostic(NOT_UNDERSTOOD, f"{self.path}{name} {problem}", hint, place=Place(path=self.path + name)))
@@ -67,9 +73,11 @@ class Fields:
         number = whole(value)
         if number is None:
             self.refuse(name, f"is {_shown(value)}, not a whole number")
+            self.stand_ins.add(self.path + names[0])
             return max(minimum, 1)
         if not minimum <= number <= maximum:
             self.refuse(name, f"is {number}, outside {minimum}..{maximum}")
+            self.stand_ins.add(self.path + names[0])
             return max(minimum, 1)
         return number
 
@@ -78,6 +86,7 @@ class Fields:
         number = self.check(*names, minimum=minimum, maximum=maximum)
         if number is None:
             self.lack(names[0])
+            self.stand_ins.add(self.path + names[0])
             return 1
         return number
 

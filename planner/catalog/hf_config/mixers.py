@@ -57,7 +57,7 @@ def mixers(fields: Fields, family: Family, model_type: str, layers: int) -> list
 def _named(names: list[str], fields: Fields, layers: int) -> list[str]:
     extra = fields.check("num_nextn_predict_layers", minimum=0) or 0
     if len(names) not in {layers, layers + extra}:
-        fields.refuse("layer_types", f"has {len(names)} items for {layers} layers")
+        fields.clash("layer_types", f"has {len(names)} items for {layers} layers", "num_hidden_layers")
     strange = sorted({name for name in names if name not in _NAMES})
     if strange:
         fields.unknown("layer_types", f"holds kinds of layer that are not modelled: {', '.join(strange[:5])}")
@@ -124,7 +124,7 @@ def _blocks(fields: Fields, layers: int) -> list[str]:
         fields.lack("hybrid_override_pattern")
         return [MLP] * layers
     if len(kinds) != layers:
-        fields.refuse(name, f"describes {len(kinds)} layers, num_hidden_layers says {layers}")
+        fields.clash(name, f"describes {len(kinds)} layers, num_hidden_layers says {layers}", "num_hidden_layers")
     if "" in kinds:
         fields.unknown(name, "holds a kind of block that is not modelled", "known: M, *, E, -")
     kinds = [kind or MLP for kind in kinds[:layers]]

@@ -18,7 +18,7 @@ def searched_layers(fields: Fields, hidden: int, layers: int) -> list[LayerKind]
         fields.lack("block_configs")
         return [LayerKind()] * layers
     if len(blocks) != layers:
-        fields.refuse("block_configs", f"describes {len(blocks)} layers, num_hidden_layers says {layers}")
+        fields.clash("block_configs", f"describes {len(blocks)} layers, num_hidden_layers says {layers}", "num_hidden_layers")
     heads = fields.need(*HEADS, maximum=65_536)
     head_dim = head_sizes(fields, hidden, heads)
     found = []

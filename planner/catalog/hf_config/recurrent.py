@@ -17,12 +17,13 @@ def mamba2(fields: Fields, hidden: int) -> RecurrentState:
     if heads is None:
         if expand is None:
             fields.lack("mamba_num_heads")
+            fields.stand_ins.add("mamba_num_heads")
         heads = max(1, (expand or 1) * hidden // head_dim)
     state = fields.need("ssm_state_size", "mamba_d_state", "state_size")
     groups = fields.get("n_groups", "mamba_n_groups", default=8 if fields.has("mamba_num_heads") else 1)
     kernel = fields.get("conv_kernel", "mamba_d_conv", default=4)
     if heads % groups:
-        fields.refuse("n_groups", f"({groups}) does not divide the {heads} Mamba heads")
+        fields.clash("n_groups", f"({groups}) does not divide the {heads} Mamba heads", "mamba_num_heads", "ssm_state_size")
     inner = heads * head_dim
     convolved = inner + 2 * groups * state
     parameters = hidden * (2 * inner + 2 * groups * state + heads) + inner * hidden + convolved * (kernel + 1) + 3 * heads + inner
@@ -68,7 +69,7 @@ def gated_delta(fields: Fields, hidden: int) -> RecurrentState:
     value_dim = fields.need("linear_value_head_dim")
     kernel = fields.get("linear_conv_kernel_dim", default=4)
     if heads % key_heads:
-        fields.refuse("linear_num_key_heads", f"({key_heads}) does not divide the {heads} value heads")
+        fields.clash("linear_num_key_heads", f"({key_heads}) does not divide the {heads} value heads", "linear_num_value_heads")
     keys, values = key_heads * key_dim, heads * value_dim
     convolved = 2 * keys + values
     return RecurrentState(

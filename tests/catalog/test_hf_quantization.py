@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+
+from planner.catalog.hf_config import read_hf_config
+from planner.catalog.hf_config.excluded import family_of
+from planner.catalog.models import model
+from planner.diagnostics import PlannerError
+
+BASE = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "intermediate_size": 128,
+    "vocab_size": 1000,
+    "max_position_embeddings": 4096,
+}
+
+
+def quantization(scheme=None, sidecar=None):
+    config = {**BASE, "quantization_config": scheme, "hf_quant_config": sidecar}
+    return read_hf_config(config, "tiny", "written for this test").quantization
+
+
+def compressed(weights, **more):
+    return {"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": weights, "targets": ["Linear"]}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "weights", "block", "group", "scale"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8", (128, 128), None, 4.0),
+        ({"quant_method": "fp8", "activation_scheme": "static"}, "fp8", None, None, 0.0),
+        ({"quant_method": "fbgemm_fp8"}, "fp8", None, None, 0.0),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True}, "int4", None, 128, 2.5),
+        ({"quant_method": "awq", "bits": 4, "group_size": 64, "zero_point": False}, "int4", None, 64, 2.0),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "int4", None, 128, 2.5),
+        ({"quant_method": "gptq", "bits": 8, "group_size": -1}, "int8", None, None, 3.0),
+        ({"quant_method": "mxfp4"}, "mxfp4", None, 32, 1.0),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4", None, 16, 1.0),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8", None, None, 0.0),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "int4", None, 64, 4.0),
+        (compressed({"num_bits": 8, "type": "float", "strategy": "channel"}), "fp8", None, None, 0.0),
+        (compressed({"num_bits": 8, "type": "float", "strategy": "block", "block_structure": [128, 128]}), "fp8", (128, 128), None, 4.0),
+        (compressed({"num_bits": 8, "type": "int", "strategy": "channel"}), "int8", None, None, 0.0),
+        (compressed({"num_bits": 4, "type": "int", "group_size": 32, "symmetric": True}), "int4", None, 32, 2.0),
+        (compressed({"num_bits": 4, "type": "float", "group_size": 16}), "nvfp4", None, 16, 1.0),
+        (compressed({"num_bits": 4, "type": "float", "group_size": 32}), "mxfp4", None, 32, 1.0),
+    ],
+)
+def test_schemes(scheme, weights, block, group, scale):
+    found = quantization(scheme)
+    assert (found.weights, found.block, found.group, found.scale_bytes) == (weights, block, group, scale)
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "cache"),
+    [
+        ({"quant_algo": "NVFP4", "group_size": 16, "kv_cache_quant_algo": "FP8"}, "fp8"),
+        ({"producer": {}, "quantization": {"quant_algo": "NVFP4", "group_size": 16, "kv_cache_quant_algo": None}}, None),
+    ],
+)
+def test_the_sidecar_of_modelopt_flat_and_as_the_file_has_it(sidecar, cache):
+    found = quantization(sidecar=sidecar)
+    assert (found.weights, found.group, found.kv_cache) == ("nvfp4", 16, cache)
+
+
+def test_kv_cache_of_a_checkpoint():
+    scheme = {"quant_method": "modelopt", "quant_algo": "NVFP4", "kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"}}
+    assert quantization(scheme).kv_cache == "fp8"
+    assert quantization({"quant_algo": "FP8", "kv_cache_scheme": "FP8"}).kv_cache == "fp8"
+
+
+@pytest.mark.parametrize(
+    ("module", "family"),
+    [
+        ("lm_head", "head"),
+        ("model.embed_tokens", "embedding"),
+        ("re:.*mlp.gate$", "router"),
+        ("model.layers.*.mlp.router", "router"),
+        ("re:.*self_attn.*", "attention"),
+        ("model.layers.3.self_attn", "attention"),
+        ("re:.*shared_experts.*", "shared_expert"),
+        ("model.layers.*.mlp.experts", "expert"),
+        ("re:.*mlp\\.(gate|up|gate_up|down)_proj.*", "mlp"),
+        ("model.layers.0.linear_attn", "recurrent"),
+        ("visual.blocks.0.attn", ""),
+    ],
+)
+def test_modules_by_family(module, family):
+    assert family_of(module) == family
+
+
+def test_a_pattern_or_most_layers_keep_a_family_a_few_layers_only_a_note():
+    whole = quantization({"quant_method": "fp8", "ignored_layers": ["re:.*self_attn.*"]})
+    assert "attention" in whole.kept_high
+    most = quantization({"quant_method": "fp8", "ignored_layers": [f"model.layers.{index}.mlp" for index in range(3)]})
+    assert "mlp" in most.kept_high
+    few = read_hf_config({**BASE, "quantization_config": {"quant_method": "fp8", "ignored_layers": ["model.layers.0.mlp"]}}, "tiny", "test")
+    assert "mlp" not in few.quantization.kept_high
+    assert any("1 of 4 layers" in note for note in few.notes)
+
+
+def test_gpt_oss_quantizes_its_experts_only():
+    assert "attention" in model("gpt-oss-120b").quantization.kept_high
+    assert "expert" not in model("gpt-oss-120b").quantization.kept_high
+
+
+@pytest.mark.parametrize(
+    ("scheme", "needle"),
+    [
+        ({"quant_method": "awq", "bits": 4}, "quantization_config.group_size"),
+        ({"quant_method": "gptq", "group_size": 128}, "quantization_config.bits"),
+        ({"quant_method": "gptq", "bits": 3, "group_size": 128}, "only 4 and 8"),
+        ({"quant_method": "compressed-tensors"}, "quantization_config.config_groups"),
+        ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}, "quantization_config.quantized_layers"),
+        ({"quant_method": "modelopt", "quant_algo": "W2A2"}, "W2A2"),
+        ({"quant_method": "hqq"}, "hqq"),
+        ({}, "quantization_config.quant_method"),
+        ({"quant_method": "fp8", "weight_block_size": [0, 128]}, "weight_block_size"),
+        ({"quant_method": "fp8", "weight_block_size": "128"}, "weight_block_size"),
+        (compressed({"type": "int"}), "num_bits"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_scheme": "FP6"}, "kv_cache_scheme"),
+    ],
+)
+def test_what_is_missing_or_unknown_is_named(scheme, needle):
+    with pytest.raises(PlannerError, match=needle):
+        quantization(scheme)
+
+
+def test_mixed_precision_counts_where_all_modules_turn_out_alike():
+    layers = {"model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4"}, "model.layers.1.mlp.up_proj": {"quant_algo": "NVFP4"}}
+    assert quantization({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": layers}).weights == "nvfp4"
+    layers["model.layers.0.self_attn.q_proj"] = {"quant_algo": "FP8"}
+    with pytest.raises(PlannerError, match="FP8, NVFP4"):
+        quantization({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": layers})
