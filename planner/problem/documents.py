@@ -49,7 +49,7 @@ Flag = Annotated[bool, Field(strict=True)]
 class ProblemPart(BaseModel):
     """Settings shared by all parts of a problem: immutable, unknown keys refused, keys checked against each other."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @classmethod
     def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:

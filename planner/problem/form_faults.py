@@ -30,7 +30,6 @@ FILE_CONTEXT: Final = {"bare_numbers": False}
 EXAMPLES: Final[dict[str, str]] = {
     "topology": "topology: ../topologies/two_node_h100.yaml",
     "deployments": "deployments: [{name: chat, model: llama-3.1-70b, workload: {prompt_tokens: 2048, output_tokens: 512, concurrency: 32}}]",
-    "name": "name: chat",
     "model": "model: llama-3.1-70b",
     "workload": "workload: {prompt_tokens: 2048, output_tokens: 512, concurrency: 32}",
     "prompt_tokens": "prompt_tokens: 2048",
@@ -137,7 +136,10 @@ class _Fault:
 
     def missing(self) -> tuple[str, str, str]:
         """A required key is not there."""
-        return "MISSING_KEY", f"`{self.path[-1]}` is missing", f"add {EXAMPLES.get(str(self.path[-1]), f'`{self.path[-1]}: ...`')}"
+        key = str(self.path[-1])
+        description = self.field.description if self.field is not None else None
+        added = EXAMPLES.get(key, f"`{key}: ...`" + (f" ({description[0].lower()}{description[1:]})" if description else ""))
+        return "MISSING_KEY", f"`{key}` is missing", f"add {added}"
 
     def unknown(self) -> tuple[str, str, str]:
         """A key that the document does not have: the nearest one, or where it belongs."""

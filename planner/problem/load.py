@@ -134,7 +134,7 @@ def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProbl
         of_topology = []
     problem, form = read_document(Problem, source)
     faults += [*source.faults, *form]
-    faults += [Diagnostic(fault.code, fault.message, fault.hint, place=source.place(fault.path)) for fault in document_faults(source.data)]
+    faults += _disagreements(source, form)
     topology, fabric, of_fabric = _topology_of(source, folder, of_topology)
     # An inline topology is read by itself; what the whole problem reports about it would say everything twice.
     faults = [fault for fault in faults if not _is_inside(fault, "topology")] if inline else faults
@@ -153,6 +153,13 @@ def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProbl
     return LoadedProblem(
         problem, fabric, tuple(model.architecture for model in models), _digest(problem, topology, models), tuple(faults), topology
     )
+
+
+def _disagreements(source: Source, form: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Faults between keys; a part whose key is misspelt is not also told that it lacks the key."""
+    misspelt = {fault.place.path.rpartition(".")[0] for fault in form if fault.code == "UNKNOWN_KEY" and fault.place is not None}
+    found = [Diagnostic(fault.code, fault.message, fault.hint, place=source.place(fault.path)) for fault in document_faults(source.data)]
+    return [fault for fault in found if fault.code not in {"NO_LOAD", "EMPTY_PART"} or (fault.place and fault.place.path) not in misspelt]
 
 
 def _topology_of(

@@ -42,6 +42,5 @@ def _tidy(schema: Any) -> Any:
         properties = {name: _tidy(value) for name, value in schema["properties"].items()}
         rest = {key: _tidy(value) for key, value in schema.items() if key not in {"properties", "title", "discriminator"}}
         return {**rest, "properties": properties}
-    return {
-        key: _tidy(value) for key, value in schema.items() if not (key == "title" and isinstance(value, str)) and key != "discriminator"
-    }
+    kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str)) and key != "discriminator"}
+    return {_BOUNDS.get(key, key) if isinstance(value, int | float) else key: _tidy(value) for key, value in kept.items()}

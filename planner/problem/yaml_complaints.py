@@ -12,8 +12,8 @@ def _at(mark: Any) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
-def syntax_error(error: Exception, file: str | None) -> Diagnostic:
-    """Diagnostic of a parser's error, at the place where it can be mended."""
+def syntax_error(error: Exception, file: str | None, opened: tuple[int, int] | None) -> Diagnostic:
+    """Diagnostic of a parser's error, at the place where it can be mended; `opened` is where the innermost open list or mapping begins."""
     problem = str(getattr(error, "problem", None) or error).strip().replace("'\\x00'", "the end of the file")
     context = str(getattr(error, "context", None) or "")
     begun = getattr(error, "context_mark", None)
@@ -21,6 +21,8 @@ def syntax_error(error: Exception, file: str | None) -> Diagnostic:
     message, hint = _words(problem, context, begun)
     if begun is not None and "never closed" in message:
         mark = begun
+    if opened is not None and "the file ends" in message:
+        return Diagnostic("YAML_SYNTAX", "the bracket opened here is never closed", hint, place=Place(file, *opened))
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
     return Diagnostic("YAML_SYNTAX", message, hint, place=Place(file, line, column))
 

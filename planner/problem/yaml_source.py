@@ -102,6 +102,7 @@ class _Open:
     container: Any
     path: Path | None
     anchor: str | None
+    mark: Mark = (1, 1)
     key: str | None = None
     child: Path | None = None
     size: int = 1
@@ -231,7 +232,7 @@ class _Builder:
         if tag not in {"None", "!", f"{_TAG}map", f"{_TAG}seq"}:
             self.fault("UNKNOWN_TAG", mark, f"the tag `{tag[:40]}` is not known here", "remove it")
         path = self.add(container, mark)
-        self.open.append(_Open(container, path, event.anchor))
+        self.open.append(_Open(container, path, event.anchor, mark))
         if event.anchor is not None:
             self.anchors.pop(event.anchor, None)
 
@@ -277,7 +278,7 @@ def read_yaml(text: str, file: str | None) -> Source:
         for event in YAML(typ="safe", pure=True).parse(text):
             builder.take(event)
     except YAMLError as error:
-        raise PlannerError([*builder.source.faults, syntax_error(error, file)]) from None
+        raise PlannerError([*builder.source.faults, syntax_error(error, file, builder.open[-1].mark if builder.open else None)]) from None
     except (ValueError, IndexError, OverflowError, AttributeError, TypeError, AssertionError) as error:
         # The parser trips over some malformed directives and escapes instead of reporting them.
         message = f"this is not YAML: {error}"
