@@ -32,6 +32,8 @@ _BOX_LINKS: Final[dict[str, str]] = {"pcie4-a100": "pcie4-x16", "pcie5-h100": "p
 # Links without measurements of their own, with the measured one that stands in.
 _STAND_INS: Final[dict[str, str]] = {
     "nvlink2-v100": "nvlink3-a100",
+    "nvlink3-a800": "nvlink3-a100",
+    "nvlink4-h800": "nvlink4-h100",
     "nvlink6-rubin": "nvlink5-nvl72",
     "nvlink3-bridge": "nvlink3-a100-bridge",
     "pcie3-x16": "pcie4-x16",

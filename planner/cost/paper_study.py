@@ -40,7 +40,7 @@ def pipeline_step(
     stages: int, microbatches: int, single: float, message: float, interconnect: Interconnect, exponent: float = LAYER_EXPONENT
 ) -> float:
     """Step over P stages and M microbatches, (M + P - 1)(T(1) M^-b / P + alpha + beta m / M) [s]: a microbatch runs less efficiently than a whole batch."""
-    stage = single / stages * float(microbatches) ** (-exponent)
+    stage = single / stages * math.pow(microbatches, -exponent)
     hop = interconnect.alpha + message / microbatches / interconnect.bandwidth
     return float(microbatches + stages - 1) * (stage + hop)
 

@@ -23,7 +23,6 @@ from planner.topology.paths import LinkPath
 
 SIZES = 2.0 ** np.arange(0, 34)
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
-ENGINES = ("vllm", "sglang", "tensorrt-llm", "nccl", "something-else")
 
 
 def path(name, *, bandwidth=None, across=False):
@@ -35,7 +34,6 @@ def path(name, *, bandwidth=None, across=False):
 
 NVLINK = path("nvlink4-h100")
 INFINIBAND = path("infiniband-ndr-400", across=True)
-EFA = path("efa-p5", bandwidth=50e9, across=True)  # four ports a GPU
 
 
 # us at 2 KiB, 64 KiB, 512 KiB, 4 MiB, 16 MiB, 512 MiB; eight ranks
