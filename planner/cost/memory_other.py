@@ -2,7 +2,7 @@
 
 Activation peak of one step, the larger of
 
-    layers    tokens x 2 B x (3 d + max(attention, mlp) widths per rank) + expert rows x 2 B x (3 f_e per rank + d)
+    layers    tokens x 2 B x (3 d + max(attention, mlp) widths per rank) + tokens k dp x 2 B x (3 f_e per rank + d) + 2 tokens dp d x 2 B
     sampling  sequences x V x sampler bytes      (last stage; logits are whole on every rank, so t does not divide them)
     vision    a constant for the encoder's own profile run
 
@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 
 GIB: Final = 2.0**30
 ACTIVATION_BYTES: Final = 2.0
-EXPERT_CHUNK_TOKENS: Final = 16384  # fused expert kernels take at most so many tokens at once (vLLM VLLM_FUSED_MOE_CHUNK_SIZE)
+EXPERT_CHUNK_TOKENS: Final = 32768  # fused expert kernels take at most so many tokens at once (vLLM VLLM_FUSED_MOE_CHUNK_SIZE)
 # Encoder's profile run: 2.51 GiB for Qwen2.5-VL-72B (vllm issue 16570), 1.7 for Qwen3.5-4B (kvcached pull request 448), 5 GB in MAX (modular issue 6268).
 VISION_PEAK: Final = (0.3 * GIB, 2.5 * GIB, 5.0 * GIB)
 
@@ -60,14 +60,21 @@ def layer_activation(setting: Setting, kind: LayerKind, shapes: ShapeArrays) -> 
         width = np.maximum(width, 3.0 * (part.width + part.shared_width) / t)
     peak = tokens * (3.0 * setting.architecture.hidden_size + width)
     if part is not None and part.experts:
-        peak = peak + _expert_rows(part, tokens, shapes) * (3.0 * _expert_width(part, shapes) + setting.architecture.hidden_size)
+        hidden = setting.architecture.hidden_size
+        peak = peak + _expert_rows(part, tokens, shapes) * (3.0 * _expert_width(part, shapes) + hidden)
+        # Tokens of all dp ranks are gathered before the experts and scattered after them.
+        peak = peak + np.where(shapes.data_parallel > 1, 2.0 * tokens * shapes.data_parallel * hidden, 0.0)
     return np.asarray(peak * ACTIVATION_BYTES, dtype=np.float64)
 
 
 def _expert_rows(part: FeedForward, tokens: float, shapes: ShapeArrays) -> FloatArray:
-    """Rows that one rank's experts multiply at once: its share of the tokens of all dp ranks, k rows a token, in chunks."""
+    """Rows of the buffers one rank's experts work in: k for every token of all dp ranks, in chunks.
+
+    Expert parallelism does not shrink them, since a rank must be ready to take every token (vllm-project/recipes issue 12: DP8 with EP8 of a 480B model
+    spends 9.6 GiB besides weights and KV).
+    """
     gathered = np.minimum(tokens * shapes.data_parallel, float(EXPERT_CHUNK_TOKENS))
-    return np.asarray(gathered * part.experts_per_token / shapes.expert_parallel, dtype=np.float64)
+    return np.asarray(gathered * part.experts_per_token, dtype=np.float64)
 
 
 def _expert_width(part: FeedForward, shapes: ShapeArrays) -> FloatArray:
