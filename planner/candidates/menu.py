@@ -90,7 +90,7 @@ def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, for
         if force is not None and tensor != force.tensor_parallel:
             continue
         broken = [item for item in violations_of(setting, Degrees(tensor)) if item.severity is Severity.ERROR]
-        reasons = [(item.code, item.message, None) for item in broken]
+        reasons: list[tuple[str, str, float | None]] = [(item.code, item.message, None) for item in broken]
         if tensor > room.pool.scope_size:
             where = "NVLink domain" if scope == "domain" else scope
             message = f"TP{tensor} leaves the {where} of {room.pool.scope_size} GPUs"

@@ -120,7 +120,7 @@ def _engines() -> Iterator[dict[str, Any]]:
     for engine in engines():
         yield {
             "name": engine.name,
-            "versions": engine.versions,
+            "version": engine.version,
             "gpu_memory_utilization": engine.gpu_memory_utilization,
             "max_num_seqs": engine.max_num_seqs,
             "max_num_batched_tokens": engine.max_num_batched_tokens,

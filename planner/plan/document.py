@@ -5,11 +5,11 @@ Keys may be added, never renamed. The order is stable and there are no wall time
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-FORMAT_VERSION = 1
+FORMAT_VERSION: Final = 1
 
 
 class Frozen(BaseModel):
@@ -188,7 +188,7 @@ class ProvenanceDocument(Frozen):
 class PlanDocument(Frozen):
     """A whole answer."""
 
-    format_version: Literal[1] = FORMAT_VERSION
+    format_version: Literal[1] = 1
     problem: str
     status: Literal["optimal", "feasible", "infeasible", "unknown"]
     stopped_by: str | None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TypeVar
 
-from planner.plan.document import CheckDocument, DeploymentDocument, PlanDocument, ReplicaDocument
+from planner.plan.document import CheckDocument, DeploymentDocument, PlanDocument, RejectedDocument, ReplicaDocument
 from planner.report.grid import grid_text
 from planner.report.words import gap_words, gibibytes, milliseconds, money, per_hour, percent, quantity_of, shape_words
 from planner.topology.fabric import Fabric
@@ -14,6 +14,7 @@ from planner.topology.fabric import Fabric
 Item = TypeVar("Item")
 MOST_ALTERNATIVES = 3
 MOST_REJECTED = 6
+MOST_NAMED = 4
 VERDICT_STYLES = {"ok": "green", "warn": "yellow", "fail": "red", "info": "default"}
 
 
@@ -129,20 +130,31 @@ def _alternatives(plan: PlanDocument) -> Iterator[str]:
             f"{_owner(plan, other.deployment)}{shape_words(other.shape.tp, other.shape.pp, other.shape.ep, other.shape.dp)} x "
             f"{other.replicas} on {other.shape.gpu}, {other.gpus} GPUs  {per_hour(other.price_per_hour, plan.currency)}  "
             f"{milliseconds(other.tpot_s)}   {other.reason}"
-            for other in _first_of_each(plan.alternatives, MOST_ALTERNATIVES)
+            for _, other in _first_of_each(((other.deployment, other) for other in plan.alternatives), MOST_ALTERNATIVES)
         ),
     )
 
 
 def _rejected(plan: PlanDocument) -> Iterator[str]:
-    yield from _listed(
-        "nearest misses" if plan.status == "infeasible" else "not possible",
-        (
-            f"{_owner(plan, other.deployment)}{shape_words(other.shape.tp, other.shape.pp, other.shape.ep, other.shape.dp)} on "
-            f"{other.shape.gpu}: {other.message} [{other.code}]"
-            for other in _first_of_each(plan.rejected, MOST_REJECTED)
-        ),
+    """One line for each reason and GPU type of each deployment: the nearest miss in words, the others by their degrees."""
+    groups: dict[tuple[str, str, str], list[RejectedDocument]] = {}
+    for item in plan.rejected:
+        groups.setdefault((item.deployment, item.code, item.shape.gpu), []).append(item)
+    shown = _first_of_each([(group[0].deployment, group) for group in groups.values()], MOST_REJECTED)
+    title = "nearest misses" if plan.status == "infeasible" else "not possible"
+    yield from _listed(title, (f"{_owner(plan, name)}{_misses(group)}" for name, group in shown))
+
+
+def _misses(group: list[RejectedDocument]) -> str:
+    nearest, *others = group
+    names = [shape_words(item.shape.tp, item.shape.pp, item.shape.ep, item.shape.dp) for item in others]
+    more = (
+        ""
+        if not names
+        else f"; also {', '.join(names[:MOST_NAMED])}" + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
     )
+    shape = nearest.shape
+    return f"{shape_words(shape.tp, shape.pp, shape.ep, shape.dp)} on {shape.gpu}: {nearest.message} [{nearest.code}]{more}"
 
 
 def _binding(plan: PlanDocument) -> Iterator[str]:
@@ -175,15 +187,14 @@ def _owner(plan: PlanDocument, deployment: str | None) -> str:
     return f"{deployment}: " if deployment and len(names) > 1 else ""
 
 
-def _first_of_each(items: Iterable[Item], most: int) -> list[Item]:
-    """Keep the first `most` items of each deployment, in order."""
+def _first_of_each(items: Iterable[tuple[str, Item]], most: int) -> list[tuple[str, Item]]:
+    """Keep the first `most` items of each name, in order."""
     seen: dict[str, int] = {}
     kept = []
-    for item in items:
-        name = str(getattr(item, "deployment", ""))
+    for name, item in items:
         seen[name] = seen.get(name, 0) + 1
         if seen[name] <= most:
-            kept.append(item)
+            kept.append((name, item))
     return kept
 
 
