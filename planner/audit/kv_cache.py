@@ -3,9 +3,9 @@
 The auditor's own count, exact in integers and fractions. A sequence of C tokens, in blocks of the engine's size, takes in one layer of one rank
 
     full attention      ceil(K/t) (h_k + h_v) b C        sliding, chunked    the same over min(C, window + block) tokens
-    MLA                 (r_kv + rope) b C                recurrent           (4 state + b_model convolution) / t, whatever C is
+    MLA                 (r_kv + rope) b C                recurrent           (state + convolution) b_model / t, whatever C is
 
-MLA's latent is not divided by tensor parallelism: every rank keeps all of it. An indexer adds its keys in FP8 with one scale per 128.
+MLA's latent is not divided by tensor parallelism: every rank keeps all of it, and all of an indexer's keys (index_head_dim b C).
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from planner.catalog.dtypes import bytes_per_element
 from planner.cost.setting import Precision
 from planner.plan.shape import Degrees
 
-STATE_BYTES = 4  # recurrent states stay in fp32 (vLLM's mamba_ssm_cache_dtype)
-INDEX_KEY_BYTES = 1 + Fraction(4, 128)  # FP8 keys, one fp32 scale per 128 (DeepSeek-V3.2-Exp report)
 WINDOWED = frozenset({AttentionKind.SLIDING, AttentionKind.CHUNKED})
 
 
@@ -39,12 +37,11 @@ class Context:
 
 def token_bytes(attention: Attention, kv_cache: str, tensor_parallel: int) -> Fraction:
     """Bytes one token leaves in the cache of one layer on one rank [B]."""
-    indexer = (attention.index_head_dim or 0) * INDEX_KEY_BYTES
     if attention.kind is AttentionKind.MLA:
         elements = (attention.kv_lora_rank or 0) + (attention.rope_head_dim or 0)
     else:
         elements = -(-attention.kv_heads // tensor_parallel) * (attention.head_dim + attention.value_head_dim)
-    return elements * Fraction(bytes_per_element(kv_cache)) + indexer
+    return (elements + (attention.index_head_dim or 0)) * Fraction(bytes_per_element(kv_cache))
 
 
 def tokens_held(attention: Attention, context: Context) -> int:
@@ -62,8 +59,8 @@ def layer_bytes(kind: LayerKind, architecture: ModelArchitecture, precision: Pre
     if kind.attention is not None:
         held += token_bytes(kind.attention, precision.kv_cache, tensor_parallel) * tokens_held(kind.attention, context)
     if kind.recurrent is not None:
-        convolution = kind.recurrent.conv_elements * Fraction(bytes_per_element(architecture.dtype))
-        held += (kind.recurrent.state_elements * STATE_BYTES + convolution) / min(tensor_parallel, kind.recurrent.heads)
+        elements = kind.recurrent.state_elements + kind.recurrent.conv_elements
+        held += elements * Fraction(bytes_per_element(architecture.dtype)) / min(tensor_parallel, kind.recurrent.heads)
     return held
 
 

@@ -52,13 +52,13 @@ def setting_of(problem: Problem, family: Family, precision: Precision) -> Settin
     """Setting the family's shape was promised in."""
     question, rules = family.question, engine_of(family.question)
     memory = question.memory
-    batched = rules.max_num_batched_tokens if memory is None or memory.max_batched_tokens is None else memory.max_batched_tokens
+    batched = rules.batched_tokens(family.pool.gpu) if memory is None or memory.max_batched_tokens is None else memory.max_batched_tokens
     length = context_tokens(question) if memory is None or memory.max_model_len is None else memory.max_model_len
     share = rules.gpu_memory_utilization if memory is None or memory.gpu_memory_utilization is None else memory.gpu_memory_utilization
     return Setting(
         architecture=family.architecture,
         precision=precision,
-        engine=rules.name,
+        engine=rules.name if question.engine.version is None else f"{rules.name} {question.engine.version}",
         gpu=family.pool.gpu,
         paths=family.pool.paths,
         prompt_tokens=float(question.workload.prompt_tokens),

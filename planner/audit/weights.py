@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
-from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture
+from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, RecurrentState
 from planner.catalog.dtypes import bytes_per_element
 from planner.catalog.engines import Engine, KernelPadding
 from planner.cost.setting import Precision
@@ -59,6 +59,21 @@ def storage(architecture: ModelArchitecture, precision: Precision) -> Storage:
     return Storage(size, own, frozenset(scheme.kept_high) | {"norm", "bias"})
 
 
+def indexer_elements(attention: Attention, hidden: int) -> int:
+    """Elements of a sparse-attention indexer, which every rank holds whole; 0 without one."""
+    if not attention.index_heads or not attention.index_head_dim:
+        return 0
+    query = (attention.q_lora_rank or hidden) * attention.index_heads * attention.index_head_dim
+    return query + hidden * (attention.index_head_dim + attention.index_heads)
+
+
+def recurrent_elements(state: RecurrentState, hidden: int, tensor_parallel: int) -> Fraction:
+    """Elements of a recurrent mixer on one rank: divided by t, but groups fewer than t are repeated."""
+    grouped = 2 * state.groups * state.state_size * hidden
+    repeated = Fraction(-(-state.groups // tensor_parallel), state.groups) if state.groups else Fraction(0)
+    return Fraction(state.parameters - grouped, tensor_parallel) + grouped * repeated
+
+
 def attention_elements(attention: Attention, hidden: int, degrees: Degrees) -> Elements:
     """Elements of one attention mixer on one rank; kv heads fewer than the tensor-parallel degree are repeated."""
     tensor_parallel = degrees.tensor_parallel
@@ -71,13 +86,12 @@ def attention_elements(attention: Attention, hidden: int, degrees: Degrees) -> E
         query_input = query_rank or hidden
         repeated = Fraction(hidden * (query_rank + latent + rope))
         divided = heads * (query_input * (nope + rope) + latent * (nope + attention.value_head_dim) + attention.value_head_dim * hidden)
-        index_width = (attention.index_heads or 0) * (attention.index_head_dim or 0)
-        indexer = query_input * index_width + hidden * ((attention.index_head_dim or 0) + (attention.index_heads or 0))
-        return {"attention": repeated + divided + indexer}
+        return {"attention": repeated + divided + indexer_elements(attention, hidden)}
     kv_heads = Fraction(max(attention.kv_heads, tensor_parallel), tensor_parallel)
     query_width = heads * attention.head_dim * (2 if attention.output_gate else 1)
     kv_width = kv_heads * (attention.head_dim + attention.value_head_dim)
     matrices = hidden * (query_width + kv_width + heads * attention.value_head_dim)
+    matrices += indexer_elements(attention, hidden)
     return {"attention": matrices, "bias": query_width + kv_width if attention.bias else Fraction(0)}
 
 
@@ -115,7 +129,7 @@ def layer_elements(kind: LayerKind, hidden: int, degrees: Degrees, padding: Kern
     if kind.attention is not None:
         elements |= attention_elements(kind.attention, hidden, degrees)
     if kind.recurrent is not None:
-        elements["recurrent"] = Fraction(kind.recurrent.parameters, degrees.tensor_parallel)
+        elements["recurrent"] = recurrent_elements(kind.recurrent, hidden, degrees.tensor_parallel)
     if kind.feed_forward is not None:
         elements |= feed_forward_elements(kind.feed_forward, hidden, degrees, padding)
     return elements

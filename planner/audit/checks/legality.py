@@ -11,17 +11,20 @@ from dataclasses import dataclass
 from planner.audit.case import Case, Family
 from planner.audit.findings import finding
 from planner.audit.question import engine_of, precision_of
-from planner.audit.widths import Width, model_widths
-from planner.catalog.architecture import ModelArchitecture
+from planner.audit.widths import INPUTS, OUTPUTS, Width, model_widths
+from planner.catalog.architecture import AttentionKind, ModelArchitecture
 from planner.catalog.engines import Engine
 from planner.catalog.gpus import Gpu
 from planner.cost.setting import Precision
 from planner.diagnostics import Diagnostic
 from planner.plan.shape import Degrees
 
-MARLIN_FORMATS = frozenset({"int4"})
-MARLIN_TILE = {"inputs": 128, "outputs": 64}
-MICROSCALED = {"mxfp4": 32, "nvfp4": 16}
+# Marlin multiplies tiles of 128 inputs by 64 outputs; only 8-bit weights without groups or blocks have no other kernel to fall back on.
+MARLIN_TILE = {INPUTS: 128, OUTPUTS: 64}
+WEIGHT_ONLY_METHODS = ("marlin", "w8a16", "weight-only", "weight only")
+MICROSCALED = frozenset({"mxfp4", "mxfp6", "mxfp8", "nvfp4"})
+GROUPED = frozenset({"int4", "int8"})
+SIXTEEN_BITS = frozenset({"bf16", "fp16"})
 
 Fault = tuple[str, str, str]
 
@@ -75,7 +78,8 @@ def _heads(layout: Layout) -> Iterator[Fault]:
     for heads in dict.fromkeys(attention.heads for attention in attentions):
         if heads % tensor_parallel and layout.refuses("heads"):
             yield "HEADS_NOT_DIVISIBLE", f"{heads} heads do not divide by TP {tensor_parallel}", f"choose a divisor of {heads}"
-    for kv_heads in dict.fromkeys(attention.kv_heads for attention in attentions):
+    # MLA keeps one latent on every rank, so its kv heads never refuse.
+    for kv_heads in dict.fromkeys(attention.kv_heads for attention in attentions if attention.kind is not AttentionKind.MLA):
         if kv_heads % tensor_parallel and tensor_parallel % kv_heads and layout.refuses("kv_heads"):
             message = f"{kv_heads} kv heads neither divide by TP {tensor_parallel} nor repeat evenly over it"
             yield "KV_HEADS_NOT_DIVISIBLE", message, f"choose a divisor or a multiple of {kv_heads}"
@@ -84,22 +88,34 @@ def _heads(layout: Layout) -> Iterator[Fault]:
         yield "VISION_HEADS_NOT_DIVISIBLE", f"{tower.heads} vision heads do not divide by TP {tensor_parallel}", "take a newer engine"
 
 
+def _expert_counts(architecture: ModelArchitecture) -> tuple[int, ...]:
+    """Distinct numbers of routed experts in the model's layers."""
+    parts = (kind.feed_forward for kind, _ in architecture.kind_counts())
+    return tuple(dict.fromkeys(part.experts for part in parts if part is not None and part.experts))
+
+
 def _experts(layout: Layout) -> Iterator[Fault]:
-    degrees = layout.degrees
-    counts = dict.fromkeys(kind.feed_forward.experts for kind, _ in layout.architecture.kind_counts() if kind.feed_forward is not None)
-    counts.pop(0, None)
-    if not counts and (degrees.expert_parallel > 1):
+    degrees, engine = layout.degrees, layout.engine
+    counts = _expert_counts(layout.architecture)
+    if degrees.expert_parallel > 1 and not counts:
         yield "NO_EXPERTS", f"EP {degrees.expert_parallel} of a model without experts", "leave EP at 1"
     for experts in counts:
         if experts % degrees.expert_parallel and layout.refuses("experts"):
             message = f"{experts} experts do not divide by EP {degrees.expert_parallel}"
             yield "EXPERTS_NOT_DIVISIBLE", message, f"choose a divisor of {experts}"
-    if layout.engine.expert_parallel == "whole stage" and degrees.expert_parallel not in {1, degrees.stage_gpus}:
-        message = f"{layout.engine.title} spreads experts over all {degrees.stage_gpus} GPUs of a stage or none, not over {degrees.expert_parallel}"
-        yield "EP_NOT_OFFERED", message, f"choose EP 1 or {degrees.stage_gpus}"
-    if degrees.data_parallel > 1 and degrees.tensor_parallel > 1 and layout.engine.attention_dp == "one" and layout.refuses("attention_dp"):
-        message = f"{layout.engine.title} runs data-parallel attention on single GPUs, not on TP {degrees.tensor_parallel}"
-        yield "ATTENTION_DP_NOT_OFFERED", message, "choose TP 1 with DP, or DP 1"
+    whole_stages = engine.expert_parallel == "whole stage"
+    if counts and whole_stages and degrees.expert_parallel not in {1, degrees.stage_gpus} and layout.refuses("experts"):
+        message = (
+            f"{engine.title} spreads experts over all {degrees.stage_gpus} GPUs of a stage or none, not over {degrees.expert_parallel}"
+        )
+        yield "EP_LAYOUT_NOT_SUPPORTED", message, f"choose EP 1 or {degrees.stage_gpus}"
+    if degrees.data_parallel > 1 and layout.refuses("attention_dp"):
+        if not counts:
+            message = f"DP {degrees.data_parallel} inside a replica of a model without experts"
+            yield "ATTENTION_DP_NEEDS_EXPERTS", message, "leave DP at 1 and ask for more replicas"
+        elif degrees.tensor_parallel > 1 and engine.attention_dp == "one":
+            message = f"{engine.title} runs data-parallel attention on single GPUs, not on TP {degrees.tensor_parallel}"
+            yield "ATTENTION_DP_LAYOUT", message, "choose TP 1 with DP, or DP 1"
 
 
 def _recurrent(layout: Layout) -> Iterator[Fault]:
@@ -117,52 +133,67 @@ def _recurrent(layout: Layout) -> Iterator[Fault]:
 
 
 def _blocks(layout: Layout) -> Iterator[Fault]:
-    scheme = layout.precision.quantization
+    """Every matrix of a quantized family is cut into whole scale blocks, groups and kernel tiles."""
+    scheme, weights = layout.precision.quantization, layout.precision.weights
     if scheme is None:
         return
-    padding = layout.engine.kernel_padding(layout.precision.weights)
+    tiled = _needs_marlin(layout)
     for width in model_widths(layout.architecture, layout.degrees):
-        if width.cut == 1 or width.family in layout.kept_high:
+        if width.family in layout.kept_high:
             continue
         if scheme.block is not None and layout.refuses("fp8_block", width.family):
-            block = scheme.block[0 if width.axis == "outputs" else 1]
+            block = scheme.block[0 if width.axis == OUTPUTS else 1]
             yield from _ragged(width, block, "QUANT_BLOCK_NOT_DIVISIBLE", f"the block of {block}")
-        group = MICROSCALED.get(layout.precision.weights)
-        if width.axis == "inputs" and group is not None and layout.refuses("microscaling", width.family):
-            if width.family == "expert" and padding.expert_width > 1:
-                continue
-            yield from _ragged(width, group, "QUANT_GROUP_NOT_DIVISIBLE", f"the scale block of {group}")
-        elif width.axis == "inputs" and scheme.group is not None and layout.refuses("quantization_group", width.family):
-            yield from _ragged(width, scheme.group, "QUANT_GROUP_NOT_DIVISIBLE", f"the group of {scheme.group}")
-        if layout.precision.weights in MARLIN_FORMATS and layout.refuses("kernel_tile", width.family):
+        if scheme.group is not None and width.axis == INPUTS:
+            microscaled = weights in MICROSCALED and layout.refuses("microscaling", weights)
+            grouped = weights in GROUPED and layout.refuses("quantization_group", width.family)
+            if microscaled or grouped:
+                yield from _ragged(width, scheme.group, "QUANT_GROUP_NOT_DIVISIBLE", f"the group of {scheme.group}")
+        if tiled:
             tile = MARLIN_TILE[width.axis]
             yield from _ragged(width, tile, "KERNEL_TILE", f"the kernel's tile of {tile}")
 
 
+def _needs_marlin(layout: Layout) -> bool:
+    scheme, weights, gpu = layout.precision.quantization, layout.precision.weights, layout.gpu
+    if scheme is None or scheme.group is not None or scheme.block is not None or not layout.refuses("kernel_tile"):
+        return False
+    if weights == "fp8" and gpu.vendor == "nvidia" and not gpu.computes("fp8"):
+        return True
+    return weights in {"int8", "fp8"} and any(word in scheme.method.lower() for word in WEIGHT_ONLY_METHODS)
+
+
 def _ragged(width: Width, multiple: int, code: str, what: str) -> Iterator[Fault]:
-    if width.held % multiple:
-        message = f"{width.family} {width.axis} {width.whole} over {width.cut} ranks leave {float(width.held):g}, no multiple of {what}"
+    # A matrix narrower than one block is one that checkpoints leave unquantized.
+    if width.whole >= multiple and width.held % multiple:
+        message = f"{width.family} {width.axis} {width.whole} over {width.ranks} ranks leave {float(width.held):g}, no multiple of {what}"
         yield code, message, "choose a smaller TP, or spread whole experts with EP"
 
 
 def _formats(layout: Layout) -> Iterator[Fault]:
     """Weights must be in a format that the GPU multiplies, or that the engine expands on a GPU of its generation."""
-    weights, gpu = layout.precision.weights, layout.gpu
-    if gpu.computes(weights) or not layout.refuses("dtype"):
+    weights, activations, gpu = layout.precision.weights, layout.precision.activations, layout.gpu
+    if not layout.refuses("dtype"):
         return
-    scheme = layout.precision.quantization
-    has_experts = any(kind.feed_forward is not None and kind.feed_forward.experts for kind, _ in layout.architecture.kind_counts())
-    name = "fp8-block-experts" if weights == "fp8" and has_experts and scheme is not None and scheme.block is not None else weights
-    support = layout.engine.format(name)
-    if support is None:
-        runs = False
-    elif gpu.compute_capability is None:
-        runs = gpu.vendor == "amd" and support.amd
-    else:
-        runs = support.expanded_from is not None and gpu.compute_capability >= support.expanded_from
-    if not runs:
+    if weights != "fp32" and not gpu.computes(weights) and not _expanded(layout):
         message = f"{gpu.name} does not multiply {weights}, and {layout.engine.title} {layout.engine.version} does not expand it there"
         yield "UNSUPPORTED_DTYPE_ARCH", message, "choose another format or GPU"
+    if activations in SIXTEEN_BITS and activations != weights and not gpu.computes(activations):
+        yield "UNSUPPORTED_DTYPE_ARCH", f"{gpu.name} does not multiply {activations} activations", "use fp16 activations"
+
+
+def _expanded(layout: Layout) -> bool:
+    """Whether the engine turns the weights into 16 bits in a kernel that the GPU can run."""
+    weights, gpu, scheme = layout.precision.weights, layout.gpu, layout.precision.quantization
+    if weights in SIXTEEN_BITS:
+        return False
+    blocked = weights == "fp8" and scheme is not None and scheme.block is not None
+    support = layout.engine.format("fp8-block-experts" if blocked and _expert_counts(layout.architecture) else weights)
+    if support is None:
+        return False
+    if gpu.compute_capability is None:
+        return gpu.vendor == "amd" and support.amd
+    return support.expanded_from is not None and gpu.compute_capability >= support.expanded_from
 
 
 def _ends(layout: Layout) -> Iterator[Fault]:

@@ -106,6 +106,10 @@ def _fits(family: Family, recount: Recount, claimed: MemoryDocument) -> Iterator
             code = "WEIGHTS_DO_NOT_FIT" if float(weights) + other > recount.budget else "KV_DOES_NOT_FIT"
             hint = "use more GPUs a replica or smaller weights" if code == "WEIGHTS_DO_NOT_FIT" else "hold fewer sequences or use more GPUs"
             yield code, f"short by {_gib(missing):.2f} GiB a GPU{where}: {parts}", hint
+    limit = engine_of(family.question).sequences(family.pool.gpu)
+    if recount.per_rank > limit:
+        message = f"batch {family.shape.batch} puts {recount.per_rank} sequences on a data-parallel rank, the engine runs {limit} at most"
+        yield "BATCH_ABOVE_ENGINE", message, "hold fewer sequences"
     if claimed.max_sequences < family.shape.batch:
         message = f"batch {family.shape.batch} is above the {claimed.max_sequences} sequences its own memory figures allow"
         yield "BATCH_ABOVE_MEMORY", message, "hold fewer sequences"
