@@ -140,7 +140,9 @@ def recurrent_tensors(state: RecurrentState, hidden: int) -> tuple[Tensor, ...]:
         if rest >= 0:
             small = (Tensor("mixer_rest", "norm", rest, 1, 1, Split.ROWS, state.heads),) if rest else ()
             return projections + small
-    return (Tensor("mixer", "recurrent", state.parameters, 1, 1, Split.ROWS, state.heads),)
+    rows, rest = divmod(state.parameters, hidden)
+    whole = Tensor("mixer", "recurrent", rows, hidden, 1, Split.ROWS, state.heads)
+    return (whole, Tensor("mixer_rest", "norm", rest, 1, 1, Split.ROWS, state.heads)) if rest else (whole,)
 
 
 def feed_forward_tensors(part: FeedForward, hidden: int) -> tuple[Tensor, ...]:
