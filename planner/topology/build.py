@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def build_fabric(document: TopologyDocument) -> Fabric:
     # With a group that could not be read, its nodes would only seem to be missing.
     raise_errors([*diagnostics, *(faults if len(groups) == len(sources.groups) else ())])
     network = sources.fabric
-    inventory.state[:] = state
+    inventory = replace(inventory, state=state)
     pools, pool_of_node = _pool(inventory, network)
     return Fabric(document.name, document.currency, inventory, pools, pool_of_node, network, (*diagnostics, *_price_notes(pools)))
 
@@ -42,9 +43,11 @@ def _pool(inventory: Inventory, network: FabricDescription) -> tuple[tuple[Pool,
     pool_of_group = np.array([likeness.setdefault(group.likeness(), len(likeness)) for group in inventory.groups], dtype=np.int64)
     pool_of_node = pool_of_group[inventory.group]
     gpus = np.diff(inventory.first_gpu)
+    groups_of: list[list[HostGroup]] = [[] for _ in likeness]
+    for group, pool in zip(inventory.groups, pool_of_group.tolist(), strict=True):
+        groups_of[pool].append(group)
     pools: list[Pool] = []
-    for index in range(len(likeness)):
-        members = [group for group, pool in zip(inventory.groups, pool_of_group.tolist(), strict=True) if pool == index]
+    for index, members in enumerate(groups_of):
         rows = np.flatnonzero(pool_of_node == index)
         first = members[0]
         scale_up_level = "domain" if first.wiring.whole_host else "host"

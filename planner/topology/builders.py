@@ -6,9 +6,9 @@ units of 32 nodes, eight leaves a unit with one rail each, switches of 64 ports,
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from planner.topology.node_groups import Name, NodeGroup, NodeSettings
 
@@ -56,6 +56,7 @@ class HgxCluster(NodeSettings):
 
     kind: Literal["hgx"]
     name: Name = Field(description="Prefix of the node names: h100 makes h100-001, h100-002, ...")
+    gpus: int = Field(default=8, ge=1, le=16, description="GPUs of one node, taken and failed ones included")
     network: Literal["rail-optimised", "leaf-spine"] = Field(
         default="rail-optimised", description="How the nodes of a unit hang on its leaves"
     )
@@ -64,11 +65,19 @@ class HgxCluster(NodeSettings):
     nodes: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(default=None, description="Nodes in all, where the last unit is short")
     rails: Annotated[int, Field(ge=1, le=64)] | None = Field(default=None, description="Leaves of one unit; one per interface when absent")
 
+    @model_validator(mode="after")
+    def _nodes_fit(self) -> Self:
+        most = self.scalable_units * self.nodes_per_unit
+        if self.nodes is not None and self.nodes > most:
+            raise ValueError(
+                f"{self.nodes} nodes do not fit in {self.scalable_units} units of {self.nodes_per_unit}; write scalable_units: {-(-self.nodes // self.nodes_per_unit)}"
+            )
+        return self
+
     @property
     def node_count(self) -> int:
         """Nodes in all."""
-        most = self.scalable_units * self.nodes_per_unit
-        return most if self.nodes is None else min(self.nodes, most)
+        return self.scalable_units * self.nodes_per_unit if self.nodes is None else self.nodes
 
     @property
     def leaves_per_unit(self) -> int:

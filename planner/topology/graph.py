@@ -110,18 +110,20 @@ def _attach(graph: nx.Graph, host: str, group: HostGroup) -> None:
 def _raise_switches(graph: nx.Graph, fabric: Fabric) -> None:
     """Add spines and the core above the leaves."""
     groups = [group for group in fabric.inventory.groups if group.nics is not None]
+    link_of: dict[str, Link] = {}
     spines_of: dict[str, dict[str, Link]] = {}
     top: dict[str, tuple[Link, float]] = {}
     for group in groups:
         assert group.nics is not None
         for leaf in group.leaves:
+            link_of.setdefault(leaf, group.nics.link)
             spines_of.setdefault(leaf, {}).update((spine, group.nics.link) for spine in group.spines)
         if not group.leaves:
             top.update((f"host/{name}", (group.nics.link, group.nics.count * group.nics.speed)) for name in group.names)
     for leaf, spines in spines_of.items():
         offered = sum(edge["bandwidth"] for _, _, edge in graph.edges(f"leaf/{leaf}", data=True))
         uplink = offered / leaf_ratio((leaf,), fabric.network)
-        link = next(group.nics.link for group in groups if group.nics is not None and leaf in group.leaves)
+        link = link_of[leaf]
         if not spines:
             top[f"leaf/{leaf}"] = (link, uplink)
         for spine, spine_link in spines.items():

@@ -63,7 +63,11 @@ class _Reader:
 
     def read(self) -> GraphReading:
         self._read_vertices()
+        seen: set[tuple[str, str]] = set()
         for number, edge in enumerate(self.graph.edges):
+            if self.graph.directed and (edge.target, edge.source) in seen:
+                continue  # the way back of a link already read
+            seen.add((edge.source, edge.target))
             self._read_edge(f"graph.edges.{number}", edge)
         domains = self._domains()
         for identity, host in self.hosts.items():
@@ -167,11 +171,15 @@ class _Reader:
         for state, entries in (("taken", self.reading.taken), ("failed", self.reading.failed)):
             indices = getattr(settings, state)
             entries.extend((f"{host.path}.{state}.{place}", f"{host.vertex.label}:{index}") for place, index in enumerate(indices))
-        leaves = [self.vertices[leaf].label for leaf in host.leaves]
+        leaves = dict.fromkeys(self.vertices[leaf].label for leaf in host.leaves)
         spines = dict.fromkeys(self.vertices[spine].label for leaf in host.leaves for spine in self.spines.get(leaf, ()))
         known = settings.model_dump(exclude={"taken", "failed"}, exclude_unset=True) | {"nics": settings.nics}
-        if "gpus" not in known and host.gpu_indices:
-            known["gpus"] = max(host.gpu_indices) + 1
+        known["gpus"] = settings.gpus or max(host.gpu_indices, default=-1) + 1
+        if not known["gpus"]:
+            self.fault(
+                "GRAPH_HOST_INVALID", f"{host.path}.gpus", f"host {host.vertex.id} has no GPUs", "write gpus: or add its GPU vertices"
+            )
+            return None
         if settings.scale_up is None:
             known |= _scale_up_of_edges(settings, host)
         return NodeGroup.model_construct(
@@ -194,11 +202,12 @@ def _scale_up_of_edges(settings: HostVertex, host: _Host) -> dict[str, Any]:
     if link is not None and link.kind == "xgmi":
         return {"scale_up": "xgmi"}
     single = link.bandwidth.value / links_per_gpu(link) if link is not None else 1.0
-    counted = (
-        (one, other, edge.links or (edge.bandwidth / single if edge.bandwidth is not None and link is not None else 1.0))
-        for one, other, edge in host.direct
-    )
-    return {"scale_up": "nvlink-mesh", "nvlinks": tuple(counted)}
+    counted: dict[tuple[int, int], float] = {}
+    for one, other, edge in host.direct:
+        links = edge.links or (edge.bandwidth / single if edge.bandwidth is not None and link is not None else 1.0)
+        # Parallel edges of a multigraph are the single links of a bonded one.
+        counted[min(one, other), max(one, other)] = counted.get((min(one, other), max(one, other)), 0.0) + links
+    return {"scale_up": "nvlink-mesh", "nvlinks": tuple((one, other, links) for (one, other), links in counted.items())}
 
 
 def read_graph(graph: NodeLinkGraph) -> GraphReading:

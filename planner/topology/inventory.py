@@ -102,30 +102,33 @@ def take_stock(groups: Sequence[HostGroup], state: NDArray[np.int8] | None = Non
             vertices[key] = components.add()
         return vertices[key]
 
-    def spread(*, joined: Sequence[bool]) -> Labels:
+    def spread(*, together: Sequence[bool]) -> Labels:
         """Labels of nodes: those of their group where its nodes are joined with one another, else one each."""
         of_groups = components.labels(range(len(groups)))
-        together = np.asarray(joined, dtype=bool)[group_of]
         alone = len(groups) + np.arange(len(names), dtype=np.int64)
-        return _first_appearance(np.where(together, of_groups[group_of], alone))
+        return _first_appearance(np.where(np.asarray(together, dtype=bool)[group_of], of_groups[group_of], alone))
 
     in_domain = [group.nvlink_domain is not None for group in groups]
     for number, group in enumerate(groups):
         if group.nvlink_domain is not None:
             components.join(number, vertex("domain", group.nvlink_domain))
-    scope = spread(joined=in_domain)
+    scope = spread(together=in_domain)
 
     wired = [bool(group.leaves) for group in groups]
+    # Leaves that one group has joined need not be joined again by the next on the same ones: its link to the first of them is enough.
+    joined: set[tuple[str, ...]] = set()
     for number, group in enumerate(groups):
-        components.join_all([number, *(vertex("leaf", leaf) for leaf in group.leaves)])
-    leaf = spread(joined=[a or b for a, b in zip(in_domain, wired, strict=True)])
-    for group in groups:
-        if group.leaves and group.spines:
-            components.join_all([*(vertex("leaf", name) for name in group.leaves), *(vertex("spine", name) for name in group.spines)])
-    spine = spread(joined=[a or b for a, b in zip(in_domain, wired, strict=True)])
+        if group.leaves:
+            leaves = group.leaves[:1] if group.leaves in joined else group.leaves
+            joined.add(group.leaves)
+            components.join_all([number, *(vertex("leaf", leaf) for leaf in leaves)])
+    leaf = spread(together=[a or b for a, b in zip(in_domain, wired, strict=True)])
+    for leaves, spines in {(group.leaves, group.spines): None for group in groups if group.leaves and group.spines}:
+        components.join_all([*(vertex("leaf", name) for name in leaves), *(vertex("spine", name) for name in spines)])
+    spine = spread(together=[a or b for a, b in zip(in_domain, wired, strict=True)])
     networked = [group.nics is not None for group in groups]
-    components.join_all(number for number, joined in enumerate(networked) if joined)
-    fabric = spread(joined=[a or b for a, b in zip(in_domain, networked, strict=True)])
+    components.join_all(number for number, has_nics in enumerate(networked) if has_nics)
+    fabric = spread(together=[a or b for a, b in zip(in_domain, networked, strict=True)])
 
     return Inventory(
         groups=tuple(groups),

@@ -47,7 +47,7 @@ class NodeSettings(TopologyPart):
     """What is alike in nodes that are alike: GPUs, wiring, interfaces, price."""
 
     gpu: str = Field(min_length=1, max_length=200, description="GPU type by its catalog name")
-    gpus: int = Field(default=8, ge=1, le=1024, description="GPUs of one node, taken and failed ones included")
+    gpus: int = Field(ge=1, le=1024, description="GPUs of one node, taken and failed ones included")
     scale_up: ScaleUp | None = Field(default=None, description="How the GPUs of a node are joined; the GPU type's usual wiring when absent")
     scale_up_link: Name | None = Field(
         default=None, description="Link of the scale-up wiring by catalog name, where it is not the GPU type's own"
@@ -85,7 +85,10 @@ class NodeSettings(TopologyPart):
 
 
 class NodeGroup(NodeSettings):
-    """Nodes that are alike and hang on the same switches; `name` is one host or a host list such as h100-[01-16]."""
+    """Nodes that are alike and hang on the same switches; `name` is one host or a host list such as h100-[01-16].
+
+    A server with cards of two types is written as two nodes, one per type: no group of a replica ever mixes them.
+    """
 
     name: str = Field(min_length=1, max_length=100_000, description="Host name, or a host list such as h100-[01-16]")
     pairs: tuple[tuple[Index, ...], ...] | None = Field(default=None, description="GPUs joined by NVLink bridges: [[0, 1], [2, 3]]")

@@ -20,7 +20,7 @@ GpuState = Literal["free", "taken", "failed"]
 class Vertex(TopologyPart):
     """One vertex. The keys of a node group belong to hosts; `host`, `index` and `state` to GPUs."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", coerce_numbers_to_str=True)
 
     id: Name
     kind: VertexKind
@@ -36,8 +36,9 @@ class Vertex(TopologyPart):
 
 
 class HostVertex(NodeSettings):
-    """The keys a host may have besides its id, kind and name."""
+    """The keys a host may have besides its id, kind and name; without `gpus` its GPU vertices are counted."""
 
+    gpus: int = Field(default=0, ge=0, le=1024)
     pairs: tuple[tuple[Index, ...], ...] | None = None
     nvlinks: tuple[tuple[Index, Index, float], ...] | None = None
     taken: tuple[Index, ...] = ()
@@ -47,7 +48,7 @@ class HostVertex(NodeSettings):
 class Edge(TopologyPart):
     """One link between two vertices. `links` or `bandwidth` [B/s] size a direct link between two GPUs."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", coerce_numbers_to_str=True)
 
     source: Name
     target: Name

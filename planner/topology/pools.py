@@ -104,4 +104,6 @@ def network_path(level: str, group: HostGroup, nics: NicSet, leaf_ratio: float, 
 def leaf_ratio(leaves: tuple[str, ...], fabric: FabricDescription) -> float:
     """Oversubscription of the worst of these leaves."""
     named = fabric.leaf_oversubscription
+    if not named:
+        return fabric.oversubscription
     return max((named.get(leaf, fabric.oversubscription) for leaf in leaves), default=fabric.oversubscription)

@@ -27,7 +27,9 @@ Found = TypeVar("Found")
 UNNAMED_LEAF = "leaf"
 UNNAMED_SPINE = "spine"
 
+# A file may name every node by itself; what it says is mostly the same.
 _wire = lru_cache(maxsize=1024)(wire)
+_nic_link = lru_cache(maxsize=1024)(nic_link)
 
 
 def at(path: str, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -106,7 +108,7 @@ class Resolver:
         if nics is None or fabric.kind == "none":
             return None
         kind = nics.kind or fabric.kind
-        link = self._look_up(f"{path}.nics", lambda: nic_link(kind, nics.speed))
+        link = self._look_up(f"{path}.nics", lambda: _nic_link(kind, nics.speed))
         return NicSet(nics.count, link, nics.speed) if link is not None else None
 
     def _leaves(self, group: NodeGroup, path: str) -> tuple[str, ...]:

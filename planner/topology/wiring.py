@@ -49,6 +49,9 @@ class HostWiring:
     groups: tuple[tuple[int, ...], ...] = ()
     level: str | None = None
 
+    def __hash__(self) -> int:
+        return hash((self.scale_up, self.gpus, self.pcie.name, self.groups))
+
     @property
     def whole_host(self) -> bool:
         """Whether the scale-up links join all GPUs of the node with one another, so that the node is one domain."""

@@ -96,6 +96,8 @@ def test_builders_from_python_are_those_of_the_file() -> None:
     assert by_code.pools == by_file.pools
     with pytest.raises(ValidationError):
         hgx("h", "h100-sxm-80gb", racks=2)
+    with pytest.raises(ValidationError, match="scalable_units: 3"):
+        hgx("h", "h100-sxm-80gb", scalable_units=2, nodes=70)
 
 
 def test_builders_and_written_nodes_stand_side_by_side() -> None:

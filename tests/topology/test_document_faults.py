@@ -21,7 +21,7 @@ def faults(**document: Any) -> list[tuple[str, str]]:
 
 
 def node(**keys: Any) -> dict[str, Any]:
-    return {"name": "h1", "gpu": "h100-sxm-80gb"} | keys
+    return {"name": "h1", "gpu": "h100-sxm-80gb", "gpus": 8} | keys
 
 
 def test_all_faults_of_a_file_at_once() -> None:

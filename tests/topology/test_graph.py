@@ -40,10 +40,13 @@ CLUSTERS: dict[str, dict[str, Any]] = {
     "pairs": {
         "nodes": [{"name": "w[1-2]", "gpu": "a6000-48gb", "gpus": 5, "pairs": [[0, 2], [1, 3]], "nics": {"count": 1, "speed": "100Gb/s"}}]
     },
-    "cube mesh": {"nodes": [{"name": "d", "gpu": "v100-sxm2-32gb", "failure_domains": {"rack": "r1"}}]},
+    "cube mesh": {"nodes": [{"name": "d", "gpu": "v100-sxm2-32gb", "gpus": 8, "failure_domains": {"rack": "r1"}}]},
     "irregular mesh": {"nodes": [{"name": "v", "gpu": "v100-sxm2-32gb", "gpus": 4, "nvlinks": [[0, 1, 2], [0, 2, 2], [1, 2, 1]]}]},
     "full meshes": {
-        "nodes": [{"name": "a[1-2]", "gpu": "a100-sxm-80gb", "gpus": 4, "scale_up": "nvlink-mesh"}, {"name": "m", "gpu": "mi300x-192gb"}]
+        "nodes": [
+            {"name": "a[1-2]", "gpu": "a100-sxm-80gb", "gpus": 4, "scale_up": "nvlink-mesh"},
+            {"name": "m", "gpu": "mi300x-192gb", "gpus": 8},
+        ]
     },
     "nvl72": {"build": [{"kind": "nvl72", "gpu": "gb200-186gb", "racks": 3, "trays": 2, "racks_per_unit": 2, "nics": NICS}]},
     "rails": {
@@ -54,8 +57,8 @@ CLUSTERS: dict[str, dict[str, Any]] = {
     "islands": {
         "nodes": [
             {"name": "i[1-2]", "gpu": "l40s-48gb", "gpus": 2},
-            {"name": "h1", "gpu": "h100-sxm-80gb", "nics": NICS, "leaf": "x"},
-            {"name": "h2", "gpu": "h100-sxm-80gb", "nics": NICS},
+            {"name": "h1", "gpu": "h100-sxm-80gb", "gpus": 8, "nics": NICS, "leaf": "x"},
+            {"name": "h2", "gpu": "h100-sxm-80gb", "gpus": 8, "nics": NICS},
         ]
     },
 }
@@ -213,10 +216,10 @@ def test_nvswitches_that_join_hosts_are_a_domain() -> None:
 
 def test_all_faults_of_a_graph_at_once() -> None:
     vertices = [
-        {"id": "h", "kind": "host", "gpu": "h100-sxm-80gb", "color": "red"},
+        {"id": "h", "kind": "host", "gpu": "h100-sxm-80gb", "gpus": 8, "color": "red"},
         {"id": "h", "kind": "leaf"},
         {"id": "g", "kind": "gpu", "host": "nowhere", "index": 0},
-        {"id": "i", "kind": "host", "gpu": "h100", "nics": {"count": 1, "speed": "400Gb/s"}},
+        {"id": "i", "kind": "host", "gpu": "h100", "gpus": 8, "nics": {"count": 1, "speed": "400Gb/s"}},
         {"id": "s", "kind": "spine"},
     ]
     edges = [{"source": "h", "target": "x"}, {"source": "i", "target": "s"}]
@@ -231,3 +234,30 @@ def test_all_faults_of_a_graph_at_once() -> None:
         ("GRAPH_HOST_INVALID", "graph.nodes.0.color"),
         ("UNKNOWN_GPU", "graph.nodes.3.gpu"),
     ]
+
+
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiGraph])
+def test_other_kinds_of_graphs_are_read_alike(kind: type[nx.Graph]) -> None:
+    graph = kind()
+    for host in (1, 2):
+        graph.add_node(host, kind="host", gpu="v100-sxm2-32gb", nics={"count": 2, "speed": "100Gb/s"})
+        for index in range(3):
+            graph.add_node(10 * host + index, kind="gpu", host=str(host), index=index)
+    graph.add_node(3, kind="leaf")
+    # Both ways of a link in a directed graph; in a multigraph, both cables and both single links.
+    for one, other in ((11, 10), (10, 11), (21, 20), (20, 21)):
+        graph.add_edge(one, other, links=2)
+    for one, other in ((1, 3), (3, 1), (2, 3), (3, 2)):
+        graph.add_edge(one, other)
+    found = read_back(graph, fabric={"kind": "ethernet"})
+    assert found.nodes == ("1", "2")
+    assert found.pools[0].levels == ("gpu", "pair", "host", "leaf")
+    assert found.pools[0].path("pair").bandwidth == (100e9 if kind is nx.MultiGraph else 50e9)
+    assert found.inventory.groups[0].leaves == ("3",)
+
+
+def test_a_host_without_gpus() -> None:
+    with pytest.raises(PlannerError, match=r"graph\.nodes\.0\.gpus: host h has no GPUs"):
+        build_fabric(
+            TopologyDocument.model_validate({"name": "here", "graph": {"nodes": [{"id": "h", "kind": "host", "gpu": "h100-sxm-80gb"}]}})
+        )

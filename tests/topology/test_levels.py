@@ -18,7 +18,7 @@ def fabric(**document: object) -> Fabric:
 
 
 def hgx(name: str = "h[1-2]", **keys: object) -> dict[str, object]:
-    return {"name": name, "gpu": "h100-sxm-80gb", "nics": NICS, "leaf": "leaf-1"} | keys
+    return {"name": name, "gpu": "h100-sxm-80gb", "gpus": 8, "nics": NICS, "leaf": "leaf-1"} | keys
 
 
 def test_two_nodes_on_a_leaf() -> None:
@@ -68,7 +68,7 @@ def test_one_pair_that_fills_the_host_is_its_domain() -> None:
 
 
 def test_cube_mesh_has_two_quads() -> None:
-    found = fabric(nodes=[{"name": "d", "gpu": "v100-sxm2-32gb", "scale_up": "cube-mesh"}])
+    found = fabric(nodes=[{"name": "d", "gpu": "v100-sxm2-32gb", "gpus": 8, "scale_up": "cube-mesh"}])
     assert found.pools[0].levels == ("gpu", "mesh", "host")
     assert found.level([GpuId("d", gpu) for gpu in range(4)]) == "mesh"
     assert found.level([GpuId("d", gpu) for gpu in (4, 6, 7)]) == "mesh"

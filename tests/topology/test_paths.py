@@ -20,7 +20,7 @@ def gpus(node: str, *indices: int) -> list[GpuId]:
 
 
 def test_an_interface_per_gpu() -> None:
-    found = fabric({"name": "h[1-2]", "gpu": "h100-sxm-80gb", "nics": {"count": 8, "speed": "400Gb/s"}})
+    found = fabric({"name": "h[1-2]", "gpu": "h100-sxm-80gb", "gpus": 8, "nics": {"count": 8, "speed": "400Gb/s"}})
     path = found.pools[0].path("leaf")
     assert (path.bandwidth, path.peer_bandwidth, path.hops, path.nics_per_gpu, path.across_scopes) == (50e9, 50e9, 4, 1.0, True)
     assert path.link.name == "infiniband-ndr-400"
@@ -53,7 +53,7 @@ def test_pcie_is_the_bottleneck_of_fast_interfaces() -> None:
 def test_oversubscription_counts_from_the_spine_up() -> None:
     nics = {"count": 8, "speed": "400Gb/s"}
     names = (("a[1-2]", "leaf-1", "spine-1"), ("b[1-2]", "leaf-2", "spine-1"), ("c[1-2]", "leaf-3", "spine-2"))
-    nodes = [{"name": name, "gpu": "h100-sxm-80gb", "nics": nics, "leaf": leaf, "spine": spine} for name, leaf, spine in names]
+    nodes = [{"name": name, "gpu": "h100-sxm-80gb", "gpus": 8, "nics": nics, "leaf": leaf, "spine": spine} for name, leaf, spine in names]
     found = fabric(*nodes, oversubscription="2:1", spine_oversubscription=4, leaf_oversubscription={"leaf-2": 2.5})
     pool = found.pools[0]
     assert [pool.path(level).bandwidth for level in ("leaf", "spine", "fabric")] == [50e9, 20e9, 5e9]
@@ -65,7 +65,7 @@ def test_oversubscription_counts_from_the_spine_up() -> None:
 
 
 def test_xgmi_reaches_one_peer_through_one_link() -> None:
-    found = fabric({"name": "m", "gpu": "mi300x-192gb"})
+    found = fabric({"name": "m", "gpu": "mi300x-192gb", "gpus": 8})
     path = found.pools[0].path("domain")
     assert (path.link.kind, path.bandwidth, path.peer_bandwidth, path.hops) == ("xgmi", 448e9, 64e9, 1)
     assert found.path(gpus("m", 0, 5)).bandwidth == 64e9
@@ -88,7 +88,7 @@ def test_pairs_and_what_lies_between_them() -> None:
 
 
 def test_cube_mesh_is_as_good_as_its_weakest_direct_link() -> None:
-    found = fabric({"name": "d", "gpu": "v100-sxm2-32gb"})
+    found = fabric({"name": "d", "gpu": "v100-sxm2-32gb", "gpus": 8})
     assert found.path(gpus("d", 0, 1)).bandwidth == 25e9
     assert found.path(gpus("d", 0, 3)).bandwidth == 50e9
     quad = found.path(gpus("d", 0, 1, 2, 3))
@@ -109,7 +109,7 @@ def test_a_gpu_fallen_off_nvlink_leaves_a_mesh_of_the_others() -> None:
 
 
 def test_two_meshes_of_four() -> None:
-    found = fabric({"name": "n", "gpu": "h100-nvl-94gb", "scale_up": "nvlink-mesh", "pairs": [[0, 1, 2, 3], [4, 5, 6, 7]]})
+    found = fabric({"name": "n", "gpu": "h100-nvl-94gb", "gpus": 8, "scale_up": "nvlink-mesh", "pairs": [[0, 1, 2, 3], [4, 5, 6, 7]]})
     assert found.pools[0].levels == ("gpu", "mesh", "host")
     assert found.pools[0].path("mesh").bandwidth == 300e9
     assert found.pools[0].path("mesh").peer_bandwidth == 100e9
@@ -122,7 +122,7 @@ def test_a_pcie_link_of_ones_own() -> None:
 
 def test_a_path_between_pools_is_the_slower_one() -> None:
     found = fabric(
-        {"name": "h", "gpu": "h100-sxm-80gb", "nics": {"count": 8, "speed": "400Gb/s"}, "leaf": "leaf-1"},
+        {"name": "h", "gpu": "h100-sxm-80gb", "gpus": 8, "nics": {"count": 8, "speed": "400Gb/s"}, "leaf": "leaf-1"},
         {"name": "l", "gpu": "l40s-48gb", "gpus": 4, "nics": {"count": 1, "speed": "200Gb/s"}, "leaf": "leaf-1"},
     )
     path = found.path([GpuId("h", 0), GpuId("l", 0)])
@@ -130,7 +130,7 @@ def test_a_path_between_pools_is_the_slower_one() -> None:
 
 
 def test_a_pool_has_no_path_where_nothing_is_joined() -> None:
-    found = fabric({"name": "h", "gpu": "h100-sxm-80gb"})
+    found = fabric({"name": "h", "gpu": "h100-sxm-80gb", "gpus": 8})
     with pytest.raises(KeyError):
         found.pools[0].path("leaf")
     assert found.pools[0].network_levels == ()

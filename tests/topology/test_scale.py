@@ -34,7 +34,7 @@ def test_a_hundred_thousand_gpus() -> None:
 def test_a_small_cluster_loads_no_graph_library_and_no_solver() -> None:
     code = (
         "import sys; from planner.topology.build import build_fabric; from planner.topology.document import TopologyDocument\n"
-        "nodes = [{'name': 'h[1-2]', 'gpu': 'h100-sxm-80gb', 'nics': {'count': 8, 'speed': '400Gb/s'}}]\n"
+        "nodes = [{'name': 'h[1-2]', 'gpu': 'h100-sxm-80gb', 'gpus': 8, 'nics': {'count': 8, 'speed': '400Gb/s'}}]\n"
         "build_fabric(TopologyDocument.model_validate({'name': 'here', 'nodes': nodes}))\n"
         "print([name for name in ('networkx', 'ClusterShell', 'ortools', 'pandas', 'numpy.ma') if name in sys.modules])"
     )

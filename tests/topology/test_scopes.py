@@ -20,9 +20,9 @@ def fabric(**document: object) -> Fabric:
 def test_columns_of_a_mixed_cluster() -> None:
     found = fabric(
         nodes=[
-            {"name": "h[1-2]", "gpu": "h100-sxm-80gb", "nics": NICS, "leaf": "x", "spine": "s"},
+            {"name": "h[1-2]", "gpu": "h100-sxm-80gb", "gpus": 8, "nics": NICS, "leaf": "x", "spine": "s"},
             {"name": "l1", "gpu": "l40s-48gb", "gpus": 4, "nics": {"count": 1, "speed": "200Gb/s"}, "leaf": "y", "spine": "s"},
-            {"name": "h3", "gpu": "h100-sxm-80gb", "nics": NICS, "leaf": "y", "spine": "s"},
+            {"name": "h3", "gpu": "h100-sxm-80gb", "gpus": 8, "nics": NICS, "leaf": "y", "spine": "s"},
         ],
         taken=["h1:[0,4-6]", "l1"],
         failed="h3:7",
@@ -44,7 +44,7 @@ def test_columns_of_a_mixed_cluster() -> None:
 
 
 def test_failed_outlives_taken() -> None:
-    found = fabric(nodes=[{"name": "h", "gpu": "h100-sxm-80gb"}], taken=["h:[0-3]"], failed=["h:2"])
+    found = fabric(nodes=[{"name": "h", "gpu": "h100-sxm-80gb", "gpus": 8}], taken=["h:[0-3]"], failed=["h:2"])
     assert [found.state(GpuId("h", gpu)) for gpu in range(5)] == ["taken", "taken", "failed", "taken", "free"]
 
 
@@ -61,7 +61,7 @@ def test_failed_outlives_taken() -> None:
     ],
 )
 def test_grammar_of_taken_gpus(entry: str, free: list[int]) -> None:
-    assert fabric(nodes=[{"name": "h[1-2]", "gpu": "h100-sxm-80gb"}], taken=[entry]).scopes.free.tolist() == free
+    assert fabric(nodes=[{"name": "h[1-2]", "gpu": "h100-sxm-80gb", "gpus": 8}], taken=[entry]).scopes.free.tolist() == free
 
 
 def test_sub_scopes_hold_each_free_gpu_once() -> None:
@@ -72,7 +72,7 @@ def test_sub_scopes_hold_each_free_gpu_once() -> None:
     subs = found.scopes.sub_scopes(0)
     assert [[gpu.gpu for gpu in sub] for sub in subs] == [[0, 2], [1], [6]]
     assert sorted(gpu for sub in subs for gpu in sub) == sorted(found.scopes.free_gpus(0))
-    assert fabric(nodes=[{"name": "h", "gpu": "h100-sxm-80gb"}]).scopes.sub_scopes(0) == ()
+    assert fabric(nodes=[{"name": "h", "gpu": "h100-sxm-80gb", "gpus": 8}]).scopes.sub_scopes(0) == ()
 
 
 def test_a_domain_of_several_hosts_is_one_scope() -> None:
@@ -91,21 +91,21 @@ def test_a_domain_of_several_hosts_is_one_scope() -> None:
 
 def test_domains_may_be_written_group_by_group() -> None:
     trays = {"gpu": "gb200-186gb", "gpus": 4, "nvlink_domain": "rack"}
-    found = fabric(nodes=[{"name": "a[1-2]"} | trays, {"name": "x", "gpu": "h100-sxm-80gb"}, {"name": "b1"} | trays])
+    found = fabric(nodes=[{"name": "a[1-2]"} | trays, {"name": "x", "gpu": "h100-sxm-80gb", "gpus": 8}, {"name": "b1"} | trays])
     assert found.scopes.capacity.tolist() == [12, 8]
     assert found.scopes.nodes(0) == ("a1", "a2", "b1")
     assert found.pools[0].scope_size == 12
 
 
 def test_nodes_alike_share_a_pool_and_others_do_not() -> None:
-    alike = {"gpu": "h100-sxm-80gb", "price": "$24/h"}
+    alike = {"gpu": "h100-sxm-80gb", "gpus": 8, "price": "$24/h"}
     pools = fabric(
         nodes=[
             {"name": "a"} | alike,
             {"name": "b"} | alike | {"failure_domains": {"rack": "r1"}},
             {"name": "c"} | alike | {"price": "$25/h"},
             {"name": "d"} | alike | {"billing": "node"},
-            {"name": "e", "gpu": "H100 SXM 80GB", "gpu_price": 3},
+            {"name": "e", "gpu": "H100 SXM 80GB", "gpus": 8, "gpu_price": 3},
         ]
     ).pools
     assert [(pool.nodes, pool.price_per_node, pool.billing) for pool in pools] == [(3, 24.0, "gpu"), (1, 25.0, "gpu"), (1, 24.0, "node")]
@@ -113,18 +113,25 @@ def test_nodes_alike_share_a_pool_and_others_do_not() -> None:
 
 
 def test_prices_fall_back_on_the_catalog_and_say_so() -> None:
-    found = fabric(nodes=[{"name": "a", "gpu": "h100-sxm-80gb"}])
+    found = fabric(nodes=[{"name": "a", "gpu": "h100-sxm-80gb", "gpus": 8}])
     assert found.pools[0].price_per_gpu == found.pools[0].gpu.price.per_gpu_hour
     assert [diagnostic.code for diagnostic in found.diagnostics] == ["PRICE_FROM_CATALOG"]
-    unpriced = fabric(nodes=[{"name": "a", "gpu": "h100-sxm-80gb"}], currency="CHF")
+    unpriced = fabric(nodes=[{"name": "a", "gpu": "h100-sxm-80gb", "gpus": 8}], currency="CHF")
     assert unpriced.pools[0].price_per_gpu is None
 
 
 def test_failure_domains_by_node() -> None:
     found = fabric(
         nodes=[
-            {"name": "a[1-3]", "gpu": "h100-sxm-80gb", "nics": NICS, "leaf": "x", "failure_domains": {"rack": "r[7-9]", "zone": "east"}},
-            {"name": "b", "gpu": "h100-sxm-80gb"},
+            {
+                "name": "a[1-3]",
+                "gpu": "h100-sxm-80gb",
+                "gpus": 8,
+                "nics": NICS,
+                "leaf": "x",
+                "failure_domains": {"rack": "r[7-9]", "zone": "east"},
+            },
+            {"name": "b", "gpu": "h100-sxm-80gb", "gpus": 8},
         ]
     )
     assert found.failure_domains("a2") == {"node": "a2", "leaf": "x", "rack": "r8", "zone": "east"}
