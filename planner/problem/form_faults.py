@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from planner.diagnostics import Diagnostic
 from planner.problem.document_types import choices_of, field_at, homes_of_keys, keys_of, quantity_of, type_at
 from planner.problem.dotted_paths import Path, find, step
-from planner.problem.yaml_source import Source
+from planner.problem.source import Source
 from planner.quantities import QuantityError
 from planner.quantities.reading import shown_value
 from planner.quantities.units import SI_UNITS

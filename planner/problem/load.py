@@ -23,8 +23,9 @@ from planner.problem.faults import document_faults
 from planner.problem.form_faults import read_document
 from planner.problem.overrides import Override, apply_overrides, read_overrides
 from planner.problem.references import Model, look_up, unknown_gpus
+from planner.problem.source import Source
 from planner.problem.source_text import STDIN, display_name, read_source, without_detours
-from planner.problem.yaml_source import Source, read_yaml
+from planner.problem.yaml_source import read_yaml
 from planner.quantities import currency_of
 from planner.topology.build import build_fabric
 from planner.topology.document import TopologyDocument

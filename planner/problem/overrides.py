@@ -17,7 +17,8 @@ from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.problem.document_types import holds_text_only, keys_of, open_mapping, type_at
 from planner.problem.documents import Problem
 from planner.problem.dotted_paths import Path, choices, dotted, find, follow, step
-from planner.problem.yaml_source import Source, plain_scalar, read_yaml
+from planner.problem.source import Source
+from planner.problem.yaml_source import plain_scalar, read_yaml
 from planner.topology.document import TopologyDocument
 
 MOST_PATHS: Final = 5000

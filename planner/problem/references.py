@@ -14,8 +14,8 @@ from planner.catalog.engines import engine
 from planner.catalog.gpus import gpu
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.problem.dotted_paths import Path, find
+from planner.problem.source import Source
 from planner.problem.source_text import read_source, without_detours
-from planner.problem.yaml_source import Source
 
 Found = TypeVar("Found")
 

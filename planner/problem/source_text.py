@@ -12,8 +12,8 @@ from typing import Final
 
 from planner.diagnostics import Diagnostic, Place, PlannerError
 
-# A fleet of a hundred thousand GPUs takes a few kilobytes with host lists; a file beyond this is something else.
-LARGEST_FILE: Final = 2 * 2**20
+# A fleet of a hundred thousand GPUs takes a few kilobytes with host lists and some megabytes as a graph; a file beyond this is something else.
+LARGEST_FILE: Final = 32 * 2**20
 STDIN: Final = "-"
 STDIN_NAME: Final = "<stdin>"
 

@@ -10,18 +10,19 @@ Source: YAML Ain't Markup Language version 1.2.2, section 10.3 (core schema).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.problem.dotted_paths import Path, dotted
+from planner.problem.json_source import DEEPEST, read_json
+from planner.problem.source import Mark, Source
 from planner.problem.yaml_complaints import syntax_error
 
-DEEPEST: Final = 64
-MOST_NODES: Final = 1_000_000
+MOST_NODES: Final = 200_000
+# The parser takes some seconds for so many characters; JSON, which is read otherwise, may be longer.
+LONGEST_YAML: Final = 2 * 2**20
 LONGEST_NUMBER: Final = 64
-
-Mark = tuple[int, int]
 
 _INT: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -34,53 +35,6 @@ _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
 _TAG: Final = "tag:yaml.org,2002:"
-
-
-@dataclass
-class Source:
-    """A file as plain data with places; `faults` are what is wrong with it although it could be read (duplicate keys, unknown tags)."""
-
-    file: str | None
-    data: Any = None
-    keys: dict[Path, Mark] = field(default_factory=dict)
-    values: dict[Path, Mark] = field(default_factory=dict)
-    faults: list[Diagnostic] = field(default_factory=list)
-    set_paths: dict[Path, str] = field(default_factory=dict)
-
-    def place(self, path: Path, *, key: bool = False) -> Place:
-        """Place of the value at `path` (of its key with `key`), or of the nearest part above that is written in the file."""
-        shown = dotted(self.data, path)
-        for length in range(len(path), -1, -1):
-            part = path[:length]
-            if part in self.set_paths:
-                return Place(file=self.set_paths[part], path=shown)
-            mark = self.keys.get(part) if key and length == len(path) else None
-            mark = mark or self.values.get(part)
-            if mark is not None:
-                return Place(self.file, *mark, path=shown)
-        return Place(self.file, path=shown)
-
-    def put(self, path: Path, value: Any, origin: str) -> None:
-        """Set the value at `path`, making the mappings on the way; `origin` is shown in place of a file and line.
-
-        What is changed is copied first: parts of a file may be shared through aliases.
-        """
-        self.data = _with(self.data, path, value)
-        for marks in (self.keys, self.values, self.set_paths):
-            for known in [known for known in marks if known[: len(path)] == path]:
-                del marks[known]
-        self.set_paths[path] = origin
-
-
-def _with(data: Any, path: Path, value: Any) -> Any:
-    """Copy of `data` with `value` at `path`."""
-    if not path:
-        return value
-    first, rest = path[0], path[1:]
-    if isinstance(first, int) and isinstance(data, list):
-        return [_with(element, rest, value) if index == first else element for index, element in enumerate(data)]
-    known = data if isinstance(data, dict) else {"name": data} if isinstance(data, str) and first != "name" else {}
-    return {**known, first: _with(known.get(first), rest, value)}
 
 
 def plain_scalar(text: str) -> Any:
@@ -219,9 +173,8 @@ class _Builder:
     def grow(self, size: int, mark: Mark) -> None:
         self.open[-1].size += size
         if self.open[-1].size > MOST_NODES:
-            raise self.stop(
-                "ALIAS_BOMB", mark, f"the aliases of this file stand for more than {MOST_NODES:,} values", "write the values out"
-            )
+            message = f"more than {MOST_NODES:,} values, aliases written out"
+            raise self.stop("TOO_MANY_VALUES", mark, message, "write alike nodes once, as a host list")
 
     def begin(self, container: Any, event: Any, mark: Mark) -> None:
         if self.wants_key():
@@ -265,35 +218,56 @@ def read_yaml(text: str, file: str | None) -> Source:
     Raises
     ------
     PlannerError
-        YAML_SYNTAX, SEVERAL_DOCUMENTS, EMPTY_FILE, ROOT_NOT_MAPPING and what else keeps the rest from being read, after all that was
+        YAML_SYNTAX, SEVERAL_DOCUMENTS, EMPTY_FILE, FILE_TOO_LARGE and what else keeps the rest from being read, after all that was
         found before it.
     """
+    if text.lstrip("\n\r\t ").startswith(("{", "[")):
+        text = text.replace("\t", " ")  # JSON may be indented with tabs, YAML may not
+        data = read_json(text)
+        if data is not None:
+            return Source(file, data, marks=lambda: _marks(text))
+    if len(text) > LONGEST_YAML:
+        raise _stopped(
+            file,
+            [],
+            "FILE_TOO_LARGE",
+            f"holds more than {LONGEST_YAML:,} characters",
+            "write alike nodes once, as a host list, or write JSON",
+        )
+    return _read_events(text, file)
+
+
+def _marks(text: str) -> tuple[dict[Path, Mark], dict[Path, Mark]]:
+    """Places of the keys and values of a JSON document; none for one so long that finding them takes longer than they are worth."""
+    if len(text) > LONGEST_YAML:
+        return {}, {}
+    try:
+        source = _read_events(text, None)
+    except PlannerError:  # a document within JSON's limits but not within YAML's: its faults go without lines
+        return {}, {}
+    return source.keys, source.values
+
+
+def _read_events(text: str, file: str | None) -> Source:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     builder = _Builder(file)
-    if text.lstrip("\n\r\t ").startswith(("{", "[")):
-        text = text.replace("\t", " ")  # JSON may be indented with tabs, YAML may not
+    faults = builder.source.faults
     try:
         for event in YAML(typ="safe", pure=True).parse(text):
             builder.take(event)
     except YAMLError as error:
-        raise PlannerError([*builder.source.faults, syntax_error(error, file, builder.open[-1].mark if builder.open else None)]) from None
+        raise PlannerError([*faults, syntax_error(error, file, builder.open[-1].mark if builder.open else None)]) from None
     except (ValueError, IndexError, OverflowError, AttributeError, TypeError, AssertionError) as error:
         # The parser trips over some malformed directives and escapes instead of reporting them.
-        message = f"this is not YAML: {error}"
-        raise PlannerError(
-            [*builder.source.faults, Diagnostic("YAML_SYNTAX", message, "check the file with a YAML linter", place=Place(file))]
-        ) from None
+        raise _stopped(file, faults, "YAML_SYNTAX", f"this is not YAML: {error}", "check the file with a YAML linter") from None
     source = builder.source
     source.data = builder.root[0] if builder.root else None
     if source.data is None:
-        raise PlannerError(
-            [
-                *source.faults,
-                Diagnostic(
-                    "EMPTY_FILE", "holds nothing but blanks and comments", "`planner init` writes files to start from", place=Place(file)
-                ),
-            ]
-        )
+        raise _stopped(file, faults, "EMPTY_FILE", "holds nothing but blanks and comments", "`planner init` writes files to start from")
     return source
+
+
+def _stopped(file: str | None, faults: list[Diagnostic], code: str, message: str, hint: str) -> PlannerError:
+    return PlannerError([*faults, Diagnostic(code, message, hint, place=Place(file))])

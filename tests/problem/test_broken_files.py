@@ -10,6 +10,7 @@ import pytest
 from planner.diagnostics import PlannerError
 from planner.problem.load import load_any, load_problem
 from planner.problem.source_text import LARGEST_FILE
+from planner.problem.yaml_source import LONGEST_YAML
 
 # What stands in the problem -> what to write instead of it -> code, line, column, path of the fault.
 BROKEN = {
@@ -111,7 +112,10 @@ def test_the_unbroken_files_load(folder):
         (b"42\n", "ROOT_NOT_MAPPING", 1, 1),
         (b"a: " + b"[" * 500, "NESTED_TOO_DEEP", 1, 67),
         (b"{" * 100_000, "BAD_KEY", 1, 2),
+        (b'{"a":' * 65 + b"1" + b"}" * 65, "NESTED_TOO_DEEP", 1, 321),
+        (b'{"a":' * 5000 + b"1" + b"}" * 5000, "NESTED_TOO_DEEP", 1, 321),
         (b"x" * (LARGEST_FILE + 1), "FILE_TOO_LARGE", None, None),
+        (b"#" * (LONGEST_YAML + 1), "FILE_TOO_LARGE", None, None),
         (b"%YAML 7.0\n---\na: 1\n", "YAML_SYNTAX", 1, 1),
         (b'a: "\\q"\n', "YAML_SYNTAX", 1, 6),
     ],
@@ -125,7 +129,7 @@ def test_aliases_that_multiply_are_stopped(folder):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 12)]
     folder.write("problem.yaml", "\n".join(lines))
-    assert folder.faults()[0][0] == "ALIAS_BOMB"
+    assert folder.faults()[0][0] == "TOO_MANY_VALUES"
 
 
 def test_a_file_that_is_not_there(folder):

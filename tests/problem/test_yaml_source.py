@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.problem.json_source import read_json
 from planner.problem.yaml_source import plain_scalar, read_yaml
 
 
@@ -56,6 +57,21 @@ def test_json_is_read_with_tabs_and_surrogate_pairs():
     source = read_yaml(text, None)
     assert source.data == {"name": "😀", "list": [1, 2.5, None, True]}
     assert source.values["list", 1] == (3, 14)
+
+
+def test_places_in_json_are_found_when_asked_for():
+    source = read_yaml('{"a": [1,\n {"b": 2}]}', "f.json")
+    assert source.values == {}
+    assert str(source.place(("a", 1, "b"))) == "f.json:2:8: a.1.b"
+    source = read_yaml('{"a": 1}', "f.json")
+    source.put(("a",), 2, "--set a=2")
+    assert (source.data, source.place(("a",)).file) == ({"a": 2}, "--set a=2")
+
+
+@pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": 1, "a": 2}', '{"a": 1,}', "{a: 1}", "[1, 2] # end"])
+def test_what_is_no_plain_json_is_read_as_yaml(text):
+    assert read_json(text) is None
+    assert read_yaml(text, None).data
 
 
 def test_every_key_and_value_has_its_place():
