@@ -22,6 +22,9 @@ from planner.topology.fabric import Fabric
 from planner.topology.pools import Pool
 
 UNKNOWN = -1
+# No replica has more ranks, and none holds more sequences; larger figures are reported instead of computed with.
+LARGEST_DEGREE = 2**16
+LARGEST_BATCH = 2**40
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,10 @@ class Case:
 
     @cached_property
     def degrees(self) -> IntArray:
-        """Claimed tp, pp, ep, dp of every replica, as columns [replicas, 4]; degrees below 1 are kept as written."""
+        """Claimed tp, pp, ep, dp of every replica, as columns [replicas, 4]; wild ones are cut to what 64 bits multiply."""
         shapes = (row.document.shape for row in self.rows)
-        return np.array([(shape.tp, shape.pp, shape.ep, shape.dp) for shape in shapes], dtype=np.int64).reshape(-1, 4)
+        claimed = [[max(-1, min(LARGEST_DEGREE + 1, degree)) for degree in (shape.tp, shape.pp, shape.ep, shape.dp)] for shape in shapes]
+        return np.array(claimed, dtype=np.int64).reshape(-1, 4)
 
     @cached_property
     def sane(self) -> NDArray[np.bool_]:
@@ -123,8 +127,7 @@ class Case:
     def _families(self, members: dict[tuple[int, int, ShapeDocument], list[int]]) -> Iterator[Family]:
         for (asked, pool, shape), rows in members.items():
             architecture = self.architectures[asked]
-            usable = min(shape.tp, shape.pp, shape.ep, shape.dp, shape.batch) >= 1 and well_partitioned(shape, architecture)
-            if usable:
+            if believable(shape) and well_partitioned(shape, architecture):
                 yield Family(
                     name=self.problem.deployments[asked].name,
                     question=self.problem.deployments[asked],
@@ -135,6 +138,12 @@ class Case:
                     rows=np.array(rows, dtype=np.int64),
                     first=self.rows[rows[0]],
                 )
+
+
+def believable(shape: ShapeDocument) -> bool:
+    """Whether degrees and batch are positive and of a size that machines have."""
+    degrees = (shape.tp, shape.pp, shape.ep, shape.dp)
+    return min(*degrees, shape.batch) >= 1 and max(degrees) <= LARGEST_DEGREE and shape.batch <= LARGEST_BATCH
 
 
 def well_partitioned(shape: ShapeDocument, architecture: ModelArchitecture) -> bool:

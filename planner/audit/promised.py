@@ -7,6 +7,8 @@ of several data-parallel ranks may be cut in more than one way, so all cuts that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from planner.audit.case import Family
@@ -41,3 +43,8 @@ def promised_shapes(family: Family, placed_stage_scopes: int) -> ShapeArrays:
         stage_scopes=np.array(kept, dtype=np.int64),
         replica_level=same(replica_level),
     )
+
+
+def joined(tables: Sequence[ShapeArrays]) -> ShapeArrays:
+    """Rows of several tables under one another."""
+    return ShapeArrays(**{name: np.concatenate([getattr(table, name) for table in tables]) for name in ShapeArrays.__dataclass_fields__})

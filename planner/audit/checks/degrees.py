@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.audit.case import Case
+from planner.audit.case import LARGEST_BATCH, LARGEST_DEGREE, Case
 from planner.audit.columns import ReplicaRow
 from planner.audit.findings import finding
 from planner.diagnostics import Diagnostic
@@ -39,6 +39,8 @@ def _faults(case: Case, row: ReplicaRow) -> Iterator[tuple[str, str, str]]:
             f"batch {shape.batch} leaves some of {shape.dp} data-parallel ranks idle",
             f"hold at least {shape.dp} sequences",
         )
+    if max(shape.tp, shape.pp, shape.ep, shape.dp) > LARGEST_DEGREE or shape.batch > LARGEST_BATCH:
+        yield "DEGREE_TOO_LARGE", "a degree or the batch is larger than any machine is", f"degrees go up to {LARGEST_DEGREE}"
     stage = shape.tp * shape.dp
     if shape.ep >= 1 and stage >= 1 and stage % shape.ep:
         yield (

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from planner.audit.case import Case
 from planner.audit.findings import deployment_place, differs, finding
 from planner.diagnostics import Diagnostic, Place
-from planner.plan.document import MemoryDocument, ReplicaDocument, TimesDocument
+from planner.plan.document import DeploymentDocument, MemoryDocument, ReplicaDocument, TimesDocument
+from planner.problem.documents import Deployment
 
 # Free memory may be negative in a plan that fits only by the low estimate of the fixed terms; the memory check judges that.
 MAY_BE_NEGATIVE = frozenset({"free_gib"})
@@ -48,10 +49,20 @@ def _names(case: Case) -> Iterator[Diagnostic]:
         if asked.name not in counts and case.plan.status not in EMPTY_STATUSES:
             yield finding("DEPLOYMENT_MISSING", deployment_place(asked.name), f"{asked.name} is asked for and not in the plan", "serve it")
         for answer in case.plan.deployments:
-            if answer.name == asked.name and answer.model != case.architectures[index].name and answer.model != asked.model:
-                yield finding(
-                    "MODEL_MISMATCH", deployment_place(asked.name), f"the plan serves {answer.model}, asked for {asked.model}", "serve it"
-                )
+            if answer.name == asked.name:
+                yield from _what_runs(asked, case.architectures[index].name, answer)
+
+
+def _what_runs(asked: Deployment, architecture: str, answer: DeploymentDocument) -> Iterator[Diagnostic]:
+    """Compare model and engine of an answer with what was asked."""
+    place = deployment_place(asked.name)
+    if answer.model not in {asked.model, architecture}:
+        yield finding("MODEL_MISMATCH", place, f"the plan serves {answer.model}, asked for is {asked.model}", "serve the model asked for")
+    runs, wanted = answer.engine, asked.engine
+    if (runs.name, runs.version) != (wanted.name, wanted.version):
+        said = " ".join(filter(None, ("the plan runs", runs.name, runs.version)))
+        should = " ".join(filter(None, (wanted.name, wanted.version)))
+        yield finding("ENGINE_MISMATCH", place, f"{said}, asked for is {should}", "plan for the engine asked for")
 
 
 def _bad(value: float, name: str) -> str | None:
