@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.catalog.engines import Engine, engine
+from planner.cost.layer_split import balanced_partition
 from planner.cost.memory_kv import kind_sequence_bytes
 from planner.cost.memory_other import OtherTerms, counted, other_terms
 from planner.cost.memory_weights import RankWeights, rank_weights
-from planner.cost.partition import balanced_partition
 from planner.cost.setting import Setting, ShapeArrays
 
 IntArray = NDArray[np.int64]

@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 
 from planner.catalog.engines import engine
+from planner.cost.layer_split import unbalanced_partition
 from planner.cost.memory import memory
 from planner.cost.memory_kv import kind_sequence_bytes, kv_bytes_per_sequence
 from planner.cost.memory_other import counted, other_terms
 from planner.cost.memory_slots import state_slots
 from planner.cost.memory_weights import rank_weights
-from planner.cost.partition import unbalanced_partition
 from planner.cost.setting import FloatArray, Setting, ShapeArrays
 from planner.diagnostics import Diagnostic, Severity
 from planner.plan.shape import Degrees

@@ -1,178 +1,39 @@
-"""How layers are laid over pipeline stages: the split that balances bytes, and the one an engine makes by itself."""
+"""How the layers of a model are laid over pipeline stages, so that the tightest stage holds as many sequences as it can."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from itertools import accumulate
+from collections.abc import Iterable
 from typing import Final
 
-from planner.catalog.engines import Engine
-from planner.cost.memory_weights import layer_bytes, tensor_bytes
-from planner.cost.setting import Setting
-from planner.cost.tensors import embedding_tensors, head_tensors
-from planner.diagnostics import Diagnostic, Severity
+import numpy as np
 
-# Above this ratio of the fullest stage to the best possible one an override is worth a line in the launch file.
-UNBALANCED: Final = 1.02
-# The fullest stage is found to this share of the whole load.
-TOLERANCE: Final = 1e-7
+from planner.cost.layer_split import balanced_partition, engine_partition, stage_loads, unbalanced_partition
+from planner.cost.memory import memory
+from planner.cost.memory_weights import model_bytes
+from planner.cost.setting import Setting, ShapeArrays
 
+__all__ = ["balanced_partition", "balanced_partitions", "engine_partition", "stage_loads", "unbalanced_partition"]
 
-def balanced_partition(layer_loads: Sequence[float], stages: int, first: float = 0.0, last: float = 0.0) -> tuple[int, ...]:
-    """Cut layers into contiguous stages so that the fullest stage is as empty as possible; no stage is left without a layer.
-
-    Among the splits with that smallest maximum the one whose boundaries lie nearest to equal shares is returned.
-
-    Parameters
-    ----------
-    layer_loads
-        Load of every layer in order, e.g. bytes on one rank [B].
-    stages
-        Number of pipeline stages p, at most the number of layers.
-    first, last
-        Load that the first and the last stage carry besides (embedding; head and sampler) [B]; may be negative.
-
-    Raises
-    ------
-    ValueError
-        If there are more stages than layers.
-    """
-    layers = len(layer_loads)
-    if not 1 <= stages <= layers:
-        raise ValueError(f"{layers} layers cannot be cut into {stages} stages")
-    loads = list(layer_loads)
-    loads[0] += first
-    loads[-1] += last
-    return _balanced(tuple(max(load, 0.0) for load in loads), stages)
-
-
-@lru_cache(maxsize=65536)
-def _balanced(loads: tuple[float, ...], stages: int) -> tuple[int, ...]:
-    if stages == 1:
-        return (len(loads),)
-    prefix = [0.0, *accumulate(loads)]
-    low, high = max(*loads, prefix[-1] / stages), prefix[-1]
-    while high - low > TOLERANCE * prefix[-1]:
-        middle = 0.5 * (low + high)
-        ends = _latest_ends(prefix, stages, middle)
-        if ends is None:
-            low = middle
-        else:
-            high = max(prefix[right] - prefix[left] for left, right in zip([0, *ends[:-1]], ends, strict=True))
-            high = min(high, middle)
-    limit = high * (1.0 + 1e-12)
-    latest = _latest_ends(prefix, stages, limit)
-    if latest is None:  # only rounding can get here: everything on as few stages as allowed is always feasible
-        latest = [*range(len(loads) - stages + 1, len(loads) + 1)]
-    earliest = _earliest_ends(prefix, stages, limit)
-    ends, start = [], 0
-    for stage in range(stages - 1):
-        target = prefix[-1] * (stage + 1) / stages
-        nearest = bisect_right(prefix, target) - 1
-        if nearest < len(loads) and prefix[nearest + 1] - target < target - prefix[nearest]:
-            nearest += 1
-        reach = bisect_right(prefix, prefix[start] + limit) - 1
-        start = min(max(nearest, earliest[stage], start + 1), latest[stage], max(reach, start + 1))
-        ends.append(start)
-    ends.append(len(loads))
-    return tuple(right - left for left, right in zip([0, *ends[:-1]], ends, strict=True))
-
-
-def _latest_ends(prefix: list[float], stages: int, limit: float) -> list[int] | None:
-    """Fill every stage from the left up to `limit`; None when the layers do not fit. One layer is kept for each stage to come."""
-    layers = len(prefix) - 1
-    ends, start = [], 0
-    for stage in range(stages):
-        end = min(bisect_right(prefix, prefix[start] + limit * (1.0 + 1e-13)) - 1, layers - (stages - 1 - stage))
-        if end <= start:
-            return None
-        ends.append(end)
-        start = end
-    return ends if start == layers else None
-
-
-def _earliest_ends(prefix: list[float], stages: int, limit: float) -> list[int]:
-    """Fill every stage from the right: the smallest end each stage may have so that the rest still fits."""
-    layers = len(prefix) - 1
-    ends = [layers] * stages
-    for stage in range(stages - 1, 0, -1):
-        end = ends[stage]
-        start = end - 1
-        while start > stage and prefix[end] - prefix[start - 1] <= limit:
-            start -= 1
-        ends[stage - 1] = max(start, stage)
-    return ends
+# A representative width leaves this share of the budget to weights; widths beyond the widest are not tried.
+WEIGHT_SHARE: Final = 0.6
+WIDEST: Final = 64
 
 
 def balanced_partitions(setting: Setting, stages: Iterable[int]) -> dict[int, tuple[int, ...]]:
-    """Layers per stage for several pipeline degrees, balanced by the bytes of the whole model on one rank a stage.
+    """Layers per stage for several pipeline degrees: bytes of weights, KV, embedding, head and sampler in balance.
 
-    `cost.memory.memory` without partitions does better for each shape by itself: what kv heads and experts replicate depends on the other degrees.
+    What balances a pipeline depends on the other degrees too, so each is balanced at a representative one: the smallest power of two whose stages
+    hold the weights in 60 % of their budget. `cost.memory.memory` without partitions balances every shape by itself, which takes longer.
     """
-    architecture, precision = setting.architecture, setting.precision
-    held = {index: layer_bytes(kind, architecture, precision) for index, kind in enumerate(architecture.layer_kinds)}
-    loads = [held[index] for index in architecture.layer_sequence]
-    first = sum(tensor_bytes(tensor, precision, architecture.dtype) for tensor in embedding_tensors(architecture))
-    last = sum(tensor_bytes(tensor, precision, architecture.dtype) for tensor in head_tensors(architecture))
-    return {degree: balanced_partition(loads, degree, first, last) for degree in stages}
-
-
-def engine_partition(engine: Engine, layers: int, stages: int) -> tuple[int, ...]:
-    """Number of layers per stage that this engine version chooses when nobody overrides it.
-
-    `last` gives the remainder to the last stage; `middle` one more layer to stages counted back from the last but one;
-    `first` and `end` one more layer to the first or to the last stages.
-    """
-    if not 1 <= stages <= layers:
-        raise ValueError(f"{layers} layers cannot be cut into {stages} stages")
-    counts = [layers // stages] * stages
-    rest = layers % stages
-    if engine.pipeline_split == "last":
-        counts[-1] += rest
-    elif engine.pipeline_split == "middle":
-        for back in range(2, rest + 2):
-            counts[-back] += 1
-    else:
-        for index in range(rest):
-            counts[index if engine.pipeline_split == "first" else -1 - index] += 1
-    return tuple(counts)
-
-
-def stage_loads(layer_loads: Sequence[float], partition: Sequence[int], first: float = 0.0, last: float = 0.0) -> tuple[float, ...]:
-    """Load of every stage of a partition, the ends included [B]."""
-    prefix = [0.0, *accumulate(layer_loads)]
-    ends = list(accumulate(partition))
-    loads = [prefix[right] - prefix[left] for left, right in zip([0, *ends[:-1]], ends, strict=True)]
-    loads[0] += first
-    loads[-1] += last
-    return tuple(loads)
-
-
-def unbalanced_partition(
-    engine: Engine, layer_loads: Sequence[float], stages: int, first: float = 0.0, last: float = 0.0
-) -> Diagnostic | None:
-    """Warn when the engine's own split fills one stage clearly more than need be, with the override that mends it.
-
-    Returns
-    -------
-    A PP_UNBALANCED warning, or None when the engine's split is within 2 % of the best.
-    """
-    default = engine_partition(engine, len(layer_loads), stages)
-    best = balanced_partition(layer_loads, stages, first, last)
-    fullest, least = max(stage_loads(layer_loads, default, first, last)), max(stage_loads(layer_loads, best, first, last))
-    if fullest <= UNBALANCED * least:
-        return None
-    gib = 2.0**30
-    return Diagnostic(
-        "PP_UNBALANCED",
-        f"{engine.title} {engine.version} cuts {len(layer_loads)} layers into {_listed(default)}: the fullest stage holds {fullest / gib:.1f} GiB "
-        f"where {_listed(best)} needs {least / gib:.1f}",
-        f"set {engine.pipeline_override}={','.join(map(str, best))}",
-        Severity.WARNING,
-    )
-
-
-def _listed(partition: Sequence[int]) -> str:
-    return "[" + ", ".join(map(str, partition)) + "]"
+    degrees = sorted(set(stages))
+    budget = setting.gpu_memory_utilization * setting.gpu.memory.value
+    whole = model_bytes(setting.architecture, setting.precision)
+    widths = []
+    for degree in degrees:
+        width = 1
+        while width < WIDEST and whole / (width * degree) > WEIGHT_SHARE * budget:
+            width *= 2
+        widths.append(width)
+    one = np.ones(len(degrees), dtype=np.int64)
+    shapes = ShapeArrays(np.array(widths, dtype=np.int64), np.array(degrees, dtype=np.int64), one, one, one, 0 * one, 0 * one, one, 0 * one)
+    return dict(zip(degrees, memory(setting, shapes).partitions, strict=True))
