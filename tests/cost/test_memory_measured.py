@@ -93,7 +93,18 @@ LOGS = [
     Row("vllm-project/vllm issue 23278", "gpt-oss-120b", "h100-sxm-80gb", "vllm 0.10.1", 0.9, Degrees(1), 65.9651, fitted=True),
     Row("vllm-project/vllm issue 27508", "gpt-oss-120b", "h100-sxm-80gb", "vllm 0.11", 0.95, Degrees(1), None, 1.71),
     Row("vllm-project/vllm issue 16301", "qwen3-32b", "h100-sxm-80gb", "vllm 0.8", 0.9, Degrees(1), 61.0374),
-    Row("kvcached pull request 448", "qwen2.5-0.5b", "a100-sxm-40gb", "vllm 0.17", 36.33 / 39.38, Degrees(1), 0.93, 34.7, 39.38, tolerance=0.015),
+    Row(
+        "kvcached pull request 448",
+        "qwen2.5-0.5b",
+        "a100-sxm-40gb",
+        "vllm 0.17",
+        36.33 / 39.38,
+        Degrees(1),
+        0.93,
+        34.7,
+        39.38,
+        tolerance=0.015,
+    ),
 ]
 
 
