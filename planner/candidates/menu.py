@@ -94,7 +94,7 @@ def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, for
         if tensor > room.pool.scope_size:
             where = "NVLink domain" if scope == "domain" else scope
             message = f"TP{tensor} leaves the {where} of {room.pool.scope_size} GPUs"
-            reasons.append(("TP_CROSSES_DOMAIN", message, None))
+            reasons.append(("CROSS_NODE_TP", message, None))
         elif tensor > room.most_free:
             where = "NVLink domain" if scope == "domain" else scope
             message = (

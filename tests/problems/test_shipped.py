@@ -55,7 +55,7 @@ def test_405b_fp8_takes_one_node_of_two():
 
 def test_tp16_over_two_nodes_is_refused_for_leaving_the_domain():
     codes = {(item.shape.tp, item.code) for item in answered("two_node_h100").plan.rejected}
-    assert (16, "TP_CROSSES_DOMAIN") in codes
+    assert (16, "CROSS_NODE_TP") in codes
     assert (3, "HEADS_NOT_DIVISIBLE") in codes
 
 
@@ -120,7 +120,7 @@ def test_json_is_one_document_on_stdout(capsys):
 
 @pytest.mark.parametrize(
     ("shape", "code", "word"),
-    [("tp16", 0, "TP_CROSSES_DOMAIN"), ("tp8", 0, "is in the plan"), ("tp8-pp2", 0, "is possible"), ("unicorn", 1, "")],
+    [("tp16", 0, "CROSS_NODE_TP"), ("tp8", 0, "is in the plan"), ("tp8-pp2", 0, "is possible"), ("unicorn", 1, "")],
 )
 def test_explain_says_why_a_shape_is_not_chosen(shape, code, word, capsys):
     assert run(["solve", str(ROOT / "problems/two_node_h100.yaml"), "--explain", shape]) == code
