@@ -6,9 +6,9 @@ Activation peak of one step, the larger of
     sampling  sequences x V x sampler bytes      (last stage; logits are whole on every rank, so t does not divide them)
     vision    a constant for the encoder's own profile run
 
-Constants come from `catalog.engines` and are read off published start-up logs: Llama-3.1-8B, Llama-3.3-70B at TP2 and Qwen3-32B at TP1 and TP2 on
+Constants come from `catalog.engines` and are fitted to published start-up logs: Llama-3.1-8B, Llama-3.3-70B at TP2 and Qwen3-32B at TP1 and TP2 on
 H100 (llm-d-planner, 1,024 sequences) give 38.9 B a logit within 2 %; Llama-3-8B at 29,000 batched tokens on an RTX 3090 (vllm issue 10517) gives
-the 3 f + 3 d of the layers.
+the 3 f + 3 d of the layers, a single row; buffers of experts under data-parallel attention follow vllm-project/recipes issue 12, a single row too.
 """
 
 from __future__ import annotations

@@ -100,7 +100,10 @@ def test_a_budget_is_per_gpu_and_the_tightest_rank_decides():
 
 
 def test_weights_fit_and_nothing_is_left():
-    """vllm-project/vllm#16570: Qwen2.5-VL-72B on four A100 40 GB, 34.43 GiB of weights under a budget of 37.41."""
+    """vllm-project/vllm#16570: Qwen2.5-VL-72B on four A100 40 GB, 34.43 GiB of weights under a budget of 37.41.
+
+    The expected peak of a vision encoder is this report's.
+    """
     setting = setting_of(model("qwen2.5-vl-72b"), card("a100-sxm-40gb", 39.38), "vllm 0.8.3", 0.95, prompt=4096, batched=4096)
     table = memory_of(setting, TP4)
     assert table.weights[0] / GIB == pytest.approx(34.43, rel=0.01)
@@ -172,7 +175,10 @@ def test_state_slots_limit_the_running_sequences():
 
 @pytest.mark.parametrize(("utilization", "longest"), [(0.90, 205_728), (0.95, 235_296)])
 def test_attention_dp_hurts_one_long_request_of_a_gqa_model(utilization, longest):
-    """vllm-project/recipes#12: 480B at DP8 with EP8 needs 62.0 GiB for one request of 262,144 tokens, TP8 with EP8 an eighth of it."""
+    """vllm-project/recipes#12: 480B at DP8 with EP8 needs 62.0 GiB for one request of 262,144 tokens, TP8 with EP8 an eighth of it.
+
+    The buffers of experts under data-parallel attention were modelled on this report, so its lengths are a fit and no prediction.
+    """
     architecture = model("qwen3-coder-480b-a35b-fp8")
     setting = setting_of(architecture, card("h20-141gb", 139.8), "vllm 0.10.1", utilization, prompt=262144, kv_cache="bf16")
     apart, together = Degrees(1, 1, 8, 8), Degrees(8, 1, 8)
