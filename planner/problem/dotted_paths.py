@@ -6,6 +6,7 @@ An element of a list goes by its `name` where it has one of its own, else by its
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 Path = tuple[str | int, ...]
@@ -55,8 +56,10 @@ def choices(data: Any) -> dict[str, str | int]:
     if isinstance(data, dict):
         return {key: key for key in data if isinstance(key, str)}
     if isinstance(data, list):
+        names = [_name(element) for element in data]
+        counts = Counter(names)
         known: dict[str, str | int] = {str(index): index for index in range(len(data))}
-        return known | {element_name(data, index): index for index in range(len(data))}
+        return known | {name: index for index, name in enumerate(names) if name is not None and not name.isdigit() and counts[name] == 1}
     return {}
 
 

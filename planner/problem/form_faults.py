@@ -24,6 +24,9 @@ from planner.quantities.units import SI_UNITS
 
 Document = TypeVar("Document", bound=BaseModel)
 
+# More than anybody reads, and each of them is looked up in the file.
+MOST_DETAILS: Final = 200
+
 FILE_CONTEXT: Final = {"bare_numbers": False}
 
 # What a required key may look like, where a bare name does not say it.
@@ -52,7 +55,7 @@ def read_document(kind: type[Document], source: Source, root: Path = ()) -> tupl
     try:
         return kind.model_validate(data, context=FILE_CONTEXT), []
     except ValidationError as error:
-        details = error.errors(include_url=False)
+        details = error.errors(include_url=False)[:MOST_DETAILS]
     except RecursionError:
         place = source.place(root)
         return None, [Diagnostic("NESTED_TOO_DEEP", "the values are nested too deeply", "write a flat mapping", place=place)]

@@ -219,19 +219,17 @@ def _topology_alone(source: Source, texts: Sequence[str]) -> LoadedTopology:
 def _placed(source: Source, diagnostics: Iterable[Diagnostic], root: Path) -> list[Diagnostic]:
     """Give diagnostics that name a document path the line and column where it stands."""
     placed = []
-    start = follow(source.data, ".".join(str(part) for part in root))[0]
-    for diagnostic in diagnostics:
-        if diagnostic.place is None or diagnostic.place.line is not None:
-            placed.append(
-                diagnostic
-                if diagnostic.place is not None
-                else replace(diagnostic, place=source.place(start) if start else Place(source.file))
-            )
-            continue
-        prefix = "topology." if root else ""
-        path, rest = follow(source.data, prefix + diagnostic.place.path)
-        place = source.place(path)
-        placed.append(replace(diagnostic, place=replace(place, path=f"{place.path}.{rest}".strip(".") if rest else place.path)))
+    # Looking up a path takes time in proportion to the file; no more are looked up than could be shown, errors first.
+    shown = sorted(diagnostics, key=lambda diagnostic: diagnostic.severity is not Severity.ERROR)[: 2 * MOST_FAULTS]
+    for diagnostic in shown:
+        if diagnostic.place is None:
+            placed.append(replace(diagnostic, place=source.place(root) if root else Place(source.file)))
+        elif diagnostic.place.line is not None:
+            placed.append(diagnostic)
+        else:
+            below, rest = follow(find(source.data, root), diagnostic.place.path)
+            place = source.place((*root, *below))
+            placed.append(replace(diagnostic, place=replace(place, path=f"{place.path}.{rest}".strip(".") if rest else place.path)))
     return placed
 
 
@@ -248,7 +246,7 @@ def _raise(faults: list[Diagnostic]) -> None:
     files = list(dict.fromkeys(fault.place.file if fault.place is not None else None for fault in unique))
     unique.sort(key=lambda fault: (files.index(fault.place.file if fault.place is not None else None), *_line(fault)))
     if len(unique) > MOST_FAULTS:
-        more = Diagnostic("MORE_FAULTS", f"{len(unique) - MOST_FAULTS} more faults are not shown", "mend these first")
+        more = Diagnostic("MORE_FAULTS", f"at least {len(unique) - MOST_FAULTS} more faults are not shown", "mend these first")
         unique = [*unique[:MOST_FAULTS], more]
     raise_errors(unique)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.problem.dotted_paths import Path, dotted
-from planner.problem.json_source import DEEPEST, read_json
+from planner.problem.json_source import DEEPEST, json_marks, read_json
 from planner.problem.source import Mark, Source
 from planner.problem.yaml_complaints import syntax_error
 
@@ -225,7 +225,7 @@ def read_yaml(text: str, file: str | None) -> Source:
         text = text.replace("\t", " ")  # JSON may be indented with tabs, YAML may not
         data = read_json(text)
         if data is not None:
-            return Source(file, data, marks=lambda: _marks(text))
+            return Source(file, data, marks=lambda: json_marks(text))
     if len(text) > LONGEST_YAML:
         raise _stopped(
             file,
@@ -235,17 +235,6 @@ def read_yaml(text: str, file: str | None) -> Source:
             "write alike nodes once, as a host list, or write JSON",
         )
     return _read_events(text, file)
-
-
-def _marks(text: str) -> tuple[dict[Path, Mark], dict[Path, Mark]]:
-    """Places of the keys and values of a JSON document; none for one so long that finding them takes longer than they are worth."""
-    if len(text) > LONGEST_YAML:
-        return {}, {}
-    try:
-        source = _read_events(text, None)
-    except PlannerError:  # a document within JSON's limits but not within YAML's: its faults go without lines
-        return {}, {}
-    return source.keys, source.values
 
 
 def _read_events(text: str, file: str | None) -> Source:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.problem.json_source import read_json
+from planner.problem.json_source import json_marks, read_json
 from planner.problem.yaml_source import plain_scalar, read_yaml
 
 
@@ -110,5 +110,9 @@ def test_setting_a_value_leaves_what_an_alias_shares():
 def test_what_json_writes_is_read_the_same(data):
     import json
 
-    assert read_yaml(json.dumps(data), None).data == data
-    assert read_yaml(json.dumps(data, indent=2, ensure_ascii=False), None).data == data
+    for text in (json.dumps(data), json.dumps(data, indent=2, ensure_ascii=False)):
+        assert read_yaml(text, None).data == data
+        if isinstance(data, dict | list):
+            by_yaml = read_yaml(f"--- {text}", None)
+            keys, values = json_marks(f"    {text}")
+            assert (by_yaml.data, by_yaml.keys, by_yaml.values) == (data, keys, values)
