@@ -87,7 +87,7 @@ def _joins_several(fabric: Fabric, members: np.ndarray, level: str) -> bool:
         labels = table.spine[members]
     else:
         return len(members) > 1
-    return len(np.unique(labels)) < len(labels)
+    return len(set(labels.tolist())) < len(labels)  # numpy.unique would load numpy.ma
 
 
 def tensor_degrees(deployment: Deployment, room: PoolRoom, architecture: ModelArchitecture) -> tuple[int, ...]:

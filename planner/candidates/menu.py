@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from planner.candidates.columns import evaluate_layouts
 from planner.candidates.degrees import Layout, PoolRoom, layouts, pipeline_degrees, pool_room, stage_degrees, tensor_degrees
-from planner.candidates.legality import violations
+from planner.candidates.legality import tensor_parallel_violations, violations
 from planner.candidates.prices import pool_prices
 from planner.candidates.settings import PoolSetting, pool_settings
-from planner.diagnostics import Diagnostic, Severity
+from planner.diagnostics import Diagnostic, errors
 from planner.plan.shape import Degrees, Rejection, Shape
 from planner.problem.load import LoadedProblem
 
@@ -78,7 +78,8 @@ def load_of(loaded: LoadedProblem, index: int) -> tuple[float, str]:
 def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, force: Degrees | None) -> tuple[list[Layout], list[Rejection]]:
     """Layouts of the legal degrees of one deployment on one pool, and a rejection for every illegal one."""
     deployment = loaded.problem.deployments[setting.deployment]
-    architecture = setting.setting.architecture
+    inner = setting.setting
+    architecture = inner.architecture
     grid: list[Layout] = []
     refused: list[Rejection] = []
 
@@ -89,7 +90,7 @@ def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, for
     for tensor in tensor_degrees(deployment, room, architecture):
         if force is not None and tensor != force.tensor_parallel:
             continue
-        broken = [item for item in violations_of(setting, Degrees(tensor)) if item.severity is Severity.ERROR]
+        broken = errors(tensor_parallel_violations(inner.architecture, inner.precision, setting.engine, inner.gpu, tensor))
         reasons: list[tuple[str, str, float | None]] = [(item.code, item.message, None) for item in broken]
         if tensor > room.pool.scope_size:
             where = "NVLink domain" if scope == "domain" else scope
@@ -110,7 +111,7 @@ def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, for
                 degrees = Degrees(tensor, pipeline, expert, data)
                 if force is not None and degrees != force:
                     continue
-                broken = [item for item in violations_of(setting, degrees) if item.severity is Severity.ERROR]
+                broken = errors(violations(inner.architecture, inner.precision, setting.engine, inner.gpu, degrees))
                 for item in broken:
                     refuse(degrees, scope, item.code, item.message)
                 if broken:
@@ -122,9 +123,3 @@ def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, for
                     refuse(degrees, scope, "NOT_ENOUGH_GPUS", message, degrees.gpus / max(room.total_free, 1) - 1.0)
                 grid.extend(found)
     return grid, refused
-
-
-def violations_of(setting: PoolSetting, degrees: Degrees) -> tuple[Diagnostic, ...]:
-    """Legality of `degrees` under the setting's model, precision, engine and GPU."""
-    inner = setting.setting
-    return violations(inner.architecture, inner.precision, setting.engine, inner.gpu, degrees)
