@@ -31,7 +31,8 @@ class ShapeColumns:
     A replica of shape s is `groups` groups of `size` GPUs, each inside one scale-up scope of pool `pool` (inside one of its parts, a pair
     or mesh, where `within_part`), all of them inside one `container`. `capacity` is what a replica serves [units of load x the
     deployment's scale, rounded down], `share` the same as a share of the load [1e-6, rounded down], `price` what it costs billed by GPU
-    [1e-6 $/h], `comm` its communication time of one decode step [ns], `tpot` and `ttft` its times [ns].
+    [1e-6 $/h], `comm` its communication time of one decode step [ns], `tpot` and `ttft` its times [ns]. Shapes of one deployment with the
+    same `form` are one shape to its user, on different pools.
     """
 
     deployment: IntArray
@@ -46,6 +47,7 @@ class ShapeColumns:
     comm: IntArray
     tpot: IntArray
     ttft: IntArray
+    form: IntArray
 
     def __len__(self) -> int:
         return len(self.deployment)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planner.plan.outcome import Status
-from planner.solve.dominance import prune
+from planner.solve.dominance import worth_keeping
 from planner.solve.instance import Instance, IntArray
 from planner.solve.model import Model, Rule, build
 from planner.solve.options import SolveOptions
@@ -16,14 +16,17 @@ from planner.solve.search import Decision, Search, Stage, break_ties, expression
 
 def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> Decision:
     """Choose the counts of an instance: its objective first, then the tie-breaking stages."""
-    pruned = prune(instance)
+    # A shape kept for the objective stays for the ties, whatever else the coarser mask drops.
+    needed = worth_keeping(instance, ties=False)
+    kept = worth_keeping(instance) | needed
+    pruned = instance.keep(kept)
     served = set(pruned.shapes.deployment.tolist())
     if any(deployment not in served for deployment in range(instance.deployments)):
         return Decision(Status.INFEASIBLE)
     search = Search(pruned, options, rules)
     if instance.objective == "latency":
         return _latency(search)
-    model = build(pruned, rules)
+    model = build(instance.keep(needed), rules)
     objective = expression(model, instance.objective)
     result = search.primary(instance.objective, model, objective)
     if result.values is None or result.objective is None:
@@ -34,6 +37,8 @@ def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> 
         bound = -model.program.upper[model.share]
     decision.stages.append(Stage(instance.objective, result.objective, bound))
     model.program.add_row("fixed", objective, upper=result.objective)
+    if int(kept.sum()) > int(needed.sum()):
+        search.widen(decision, pruned, instance.objective, result.objective)
     break_ties(search, decision, {instance.objective: result.objective})
     return decision
 

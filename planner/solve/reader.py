@@ -39,6 +39,7 @@ def read(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Seque
         comm=_column(round(shape.comm_seconds * TIME_UNITS) for shape in shapes),
         tpot=_column(round(shape.times.tpot * TIME_UNITS) for shape in shapes),
         ttft=_column(round(shape.times.ttft * TIME_UNITS) for shape in shapes),
+        form=_forms(shapes, pools),
     )
     budget = problem.budget
     limited = {} if budget is None or budget.gpus is None else budget.gpus
@@ -67,6 +68,16 @@ def read(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Seque
 
 def _column(values: Iterable[int]) -> IntArray:
     return np.array(list(values), dtype=np.int64)
+
+
+def _forms(shapes: Sequence[Shape], pools: Sequence[Pool]) -> IntArray:
+    """Number the shapes by what their user sees of them: GPU type, degrees, operating point, formats."""
+    numbers: dict[tuple[object, ...], int] = {}
+    found = []
+    for shape in shapes:
+        seen = (pools[shape.pool].gpu.name, shape.degrees, shape.batch, shape.locality, shape.partition, shape.weights_dtype, shape.kv_dtype)
+        found.append(numbers.setdefault(seen, len(numbers)))
+    return _column(found)
 
 
 def _container(shape: Shape) -> Container:

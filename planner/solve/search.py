@@ -83,7 +83,7 @@ class Search:
         Without a solution from either solver the greedy plan answers, as feasible.
         """
         start = self._start(model)
-        result = self.run(name, model.program, objective, 1.0, None if start is None else dict(enumerate(start)))
+        result = self.run(name, model.program, objective, 1.0)
         if result.status is Status.INFEASIBLE:
             return self.confirmed(model, objective)
         if not result.closed and result.stopped_by != "gap" and not self.over and highs.available():
@@ -123,6 +123,16 @@ class Search:
                 return None
             fixed.lower[variable] = fixed.upper[variable] = count
         return cpsat.minimise(fixed, model.cost, self.limits(SECONDARY_SHARE)).values
+
+    def widen(self, decision: Decision, wider: Instance, name: str, value: int) -> None:
+        """Carry a decision over to a model with more shapes, the objective fixed at its value; the decision stays where that fails."""
+        assert decision.model is not None
+        known = dict(zip(decision.model.instance.source.tolist(), decision.counts, strict=True))
+        model = build(wider, self.rules)
+        model.program.add_row("fixed", expression(model, name), upper=value)
+        values = self.complete(model, [known.get(shape, 0) for shape in wider.source.tolist()])
+        if values is not None:
+            decision.model, decision.values = model, values
 
 
 def stages_after(instance: Instance) -> tuple[str, ...]:

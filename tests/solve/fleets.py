@@ -79,6 +79,7 @@ def columns_of(rows: Sequence[ShapeRow], loads: Sequence[int]) -> ShapeColumns:
         comm=column("comm"),
         tpot=column("tpot"),
         ttft=column("ttft"),
+        form=np.arange(len(rows), dtype=np.int64),
     )
 
 
