@@ -11,6 +11,10 @@ from cyclopts import App, CycloptsError
 from planner import __version__
 from planner.cli.exit_codes import ExitCode
 from planner.diagnostics import PlannerError
+from planner.quantities import QuantityError
+
+# pydantic would scan every installed distribution for plug-ins when the first document class is made.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 
 EPILOGUE = (
     "Exit codes: 0 answered, 1 invalid input or a missed target, 2 usage, 3 proved infeasible, 4 limit reached without a plan, "
@@ -48,6 +52,9 @@ def run(arguments: Sequence[str]) -> int:
         for diagnostic in error.diagnostics:
             sys.stderr.write(f"{diagnostic.severity.value}: {diagnostic}\n")
         return ExitCode.INVALID
+    except QuantityError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return ExitCode.USAGE
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return ExitCode.INTERRUPTED
