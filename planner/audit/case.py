@@ -2,58 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
-from planner.audit.columns import IntArray, RankColumns, ReplicaRow, rank_columns, replica_rows
+from planner.audit.columns import BoolArray, FloatArray, IntArray, RankColumns, ReplicaColumns, ReplicaRows, rank_columns, replica_columns
+from planner.audit.families import LARGEST_DEGREE, Family, believable, well_partitioned
 from planner.audit.findings import deployment_place
+from planner.audit.levels import PlacedLevels, Placement, placed_levels
+from planner.audit.question import engine_of, precision_of
 from planner.audit.sites import Sites
 from planner.catalog.architecture import ModelArchitecture
 from planner.diagnostics import Place
-from planner.plan.document import PlanDocument, RankDocument, ShapeDocument
-from planner.plan.shape import Degrees
-from planner.problem.documents import Deployment, Problem
+from planner.plan.document import PlanDocument, RankDocument
+from planner.problem.documents import Problem
 from planner.topology.fabric import Fabric
-from planner.topology.pools import Pool
 
 UNKNOWN = -1
-# No replica has more ranks, and none holds more sequences; larger figures are reported instead of computed with.
-LARGEST_DEGREE = 2**16
-LARGEST_BATCH = 2**40
-
-
-@dataclass(frozen=True)
-class Family:
-    """Replicas alike in deployment, pool and shape: what is true of one figure is true of all, so it is computed once.
-
-    `question` and `architecture` are the deployment asked for and its model; `rows` are the replica rows of this shape.
-    """
-
-    name: str
-    question: Deployment
-    architecture: ModelArchitecture
-    pool: Pool
-    shape: ShapeDocument
-    degrees: Degrees
-    rows: IntArray
-    first: ReplicaRow
-
-    @property
-    def place(self) -> Place:
-        """Place of the first replica of this shape."""
-        return deployment_place(self.name, self.first.number)
-
-    @property
-    def title(self) -> str:
-        """Shape in words, with how many replicas share it."""
-        count = len(self.rows)
-        shared = f", {count} replicas" if count > 1 else ""
-        return f"{self.name}: {self.degrees} on {self.shape.gpu}, batch {self.shape.batch}{shared}"
 
 
 class Case:
@@ -65,7 +31,8 @@ class Case:
         self.architectures = architectures
         self.plan = plan
         self.sites = Sites.of(fabric)
-        self.rows: tuple[ReplicaRow, ...] = replica_rows(plan)
+        self.rows = ReplicaRows(plan)
+        self.replicas: ReplicaColumns = replica_columns(self.rows)
         self.ranks: RankColumns = rank_columns(self.rows, self.sites.node_codes, self.sites.scope_codes)
         self.site: IntArray = self.sites.lookup(self.ranks.node, self.ranks.gpu)
         self.asked: dict[str, int] = {deployment.name: index for index, deployment in enumerate(problem.deployments)}
@@ -75,78 +42,84 @@ class Case:
         row = self.rows[int(self.ranks.replica[position])]
         return deployment_place(row.name, row.number, int(position) - row.first)
 
-    def rank(self, position: SupportsIndex) -> RankDocument:
-        """Rank at `position` of the rank columns as the plan writes it."""
-        row = self.rows[int(self.ranks.replica[position])]
-        return row.document.ranks[int(position) - row.first]
-
     def row_place(self, index: SupportsIndex) -> Place:
         """Place of the replica at `index` of the replica rows."""
-        return deployment_place(self.rows[index].name, self.rows[index].number)
+        row = self.rows[index]
+        return deployment_place(row.name, row.number)
 
     def gpu_name(self, position: SupportsIndex) -> str:
         """`node:gpu` as the plan writes it, of the rank at `position`."""
         rank = self.rank(position)
         return f"{rank.node}:{rank.gpu}"
 
+    def rank(self, position: SupportsIndex) -> RankDocument:
+        """Rank at `position` of the rank columns as the plan writes it."""
+        row = self.rows[int(self.ranks.replica[position])]
+        return row.document.ranks[int(position) - row.first]
+
     @cached_property
     def degrees(self) -> IntArray:
         """Claimed tp, pp, ep, dp of every replica, as columns [replicas, 4]; wild ones are cut to what 64 bits multiply."""
-        shapes = (row.document.shape for row in self.rows)
+        shapes = [self.rows[row].document.shape for row in self.replicas.shape_rows.tolist()]
         claimed = [[max(-1, min(LARGEST_DEGREE + 1, degree)) for degree in (shape.tp, shape.pp, shape.ep, shape.dp)] for shape in shapes]
-        return np.array(claimed, dtype=np.int64).reshape(-1, 4)
+        return np.array(claimed, dtype=np.int64).reshape(-1, 4)[self.replicas.shape]
 
     @cached_property
-    def sane(self) -> NDArray[np.bool_]:
+    def sane(self) -> BoolArray:
         """Replicas whose degrees are positive and whose rank count is tp x dp x pp, so that their groups can be formed."""
         tensor, pipeline, _, data = self.degrees.T
-        sizes = np.array([row.end - row.first for row in self.rows], dtype=np.int64)
-        result: NDArray[np.bool_] = (self.degrees.min(axis=1, initial=1) >= 1) & (sizes == tensor * pipeline * data) & (sizes > 0)
+        sizes = self.replicas.size
+        result: BoolArray = (self.degrees.min(axis=1, initial=1) >= 1) & (sizes == tensor * pipeline * data) & (sizes > 0)
         return result
+
+    @cached_property
+    def row_asked(self) -> IntArray:
+        """Index of the problem's deployment each replica is for; -1 when nobody asked for it."""
+        of_deployment = np.array([self.asked.get(answer.name, UNKNOWN) for answer in self.plan.deployments], dtype=np.int64)
+        return of_deployment[self.replicas.deployment]
 
     @cached_property
     def row_pool(self) -> IntArray:
         """Pool of each replica: that of its first rank on a GPU the fabric has, else the first pool of the claimed type, else -1."""
         by_type = {pool.gpu.name: pool.index for pool in reversed(self.fabric.pools)}
-        pools = np.array([by_type.get(row.document.shape.gpu, UNKNOWN) for row in self.rows], dtype=np.int64)
+        of_shape = [by_type.get(self.rows[row].document.shape.gpu, UNKNOWN) for row in self.replicas.shape_rows.tolist()]
+        pools = np.array(of_shape, dtype=np.int64)[self.replicas.shape]
         known = np.flatnonzero(self.site >= 0)
         rows, first = np.unique(self.ranks.replica[known], return_index=True)
         pools[rows] = self.sites.pool[self.site[known[first]]]
         return pools
 
     @cached_property
+    def placed(self) -> PlacedLevels:
+        """How far the ranks of each replica are apart."""
+        return placed_levels(Placement(self.ranks, self.site, self.sites, self.fabric.pools, self.row_pool))
+
+    def deployment_sums(self, values: FloatArray) -> FloatArray:
+        """Sum of a replica column over the replicas of each of the plan's deployments [deployments]."""
+        return np.bincount(self.replicas.deployment, weights=values, minlength=len(self.plan.deployments)).astype(np.float64)
+
+    @cached_property
+    def groups(self) -> tuple[IntArray, ...]:
+        """Rows of the replicas alike in deployment, pool and shape, for all of them, in document order."""
+        if not self.rows:
+            return ()
+        pools = len(self.fabric.pools) + 1
+        keys = (self.replicas.deployment * pools + self.row_pool + 1) * len(self.replicas.shape_rows) + self.replicas.shape
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(inverse, kind="stable")
+        found = np.split(order, np.cumsum(np.bincount(inverse))[:-1])
+        return tuple(found[group] for group in np.argsort(first))
+
+    @cached_property
     def families(self) -> tuple[Family, ...]:
-        """Replicas grouped by deployment, pool and shape; those of unknown deployments, pools or unusable degrees are left to other checks."""
-        members: dict[tuple[int, int, ShapeDocument], list[int]] = {}
-        for index, (row, pool) in enumerate(zip(self.rows, self.row_pool.tolist(), strict=True)):
-            asked = self.asked.get(row.name, UNKNOWN)
-            if UNKNOWN not in {asked, pool}:
-                members.setdefault((asked, pool, row.document.shape), []).append(index)
-        return tuple(self._families(members))
-
-    def _families(self, members: dict[tuple[int, int, ShapeDocument], list[int]]) -> Iterator[Family]:
-        for (asked, pool, shape), rows in members.items():
-            architecture = self.architectures[asked]
-            if believable(shape) and well_partitioned(shape, architecture):
-                yield Family(
-                    name=self.problem.deployments[asked].name,
-                    question=self.problem.deployments[asked],
-                    architecture=architecture,
-                    pool=self.fabric.pools[pool],
-                    shape=shape,
-                    degrees=Degrees(shape.tp, shape.pp, shape.ep, shape.dp),
-                    rows=np.array(rows, dtype=np.int64),
-                    first=self.rows[rows[0]],
-                )
-
-
-def believable(shape: ShapeDocument) -> bool:
-    """Whether degrees and batch are positive and of a size that machines have."""
-    degrees = (shape.tp, shape.pp, shape.ep, shape.dp)
-    return min(*degrees, shape.batch) >= 1 and max(degrees) <= LARGEST_DEGREE and shape.batch <= LARGEST_BATCH
-
-
-def well_partitioned(shape: ShapeDocument, architecture: ModelArchitecture) -> bool:
-    """Whether the partition names one stage per pipeline rank, at least one layer each, and all layers of the model."""
-    partition = shape.partition
-    return len(partition) == shape.pp and min(partition) >= 1 and sum(partition) == architecture.layers
+        """Groups that physics can be asked about; those of unknown deployments, pools or unusable degrees are left to other checks."""
+        families = []
+        for rows in self.groups:
+            asked, pool = int(self.row_asked[rows[0]]), int(self.row_pool[rows[0]])
+            shape = self.rows[int(rows[0])].document.shape
+            if UNKNOWN in {asked, pool} or not believable(shape) or not well_partitioned(shape, self.architectures[asked]):
+                continue
+            question, architecture, kind = self.problem.deployments[asked], self.architectures[asked], self.fabric.pools[pool]
+            precision = precision_of(question, architecture, kind.gpu, shape)
+            families.append(Family(question, architecture, engine_of(question), kind, precision, shape, rows))
+        return tuple(families)

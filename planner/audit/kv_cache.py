@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from planner.audit.weights import stage_bounds
+from planner.audit.weights import stage_kinds
 from planner.catalog.architecture import Attention, AttentionKind, LayerKind, ModelArchitecture
 from planner.catalog.dtypes import bytes_per_element
 from planner.cost.setting import Precision
@@ -74,7 +74,4 @@ def sequence_bytes_by_stage(
 ) -> list[Fraction]:
     """Bytes one sequence holds on one rank of every stage [B], first stage first."""
     per_kind = [layer_bytes(kind, architecture, precision, degrees.tensor_parallel, context) for kind in architecture.layer_kinds]
-    return [
-        sum((per_kind[architecture.layer_sequence[layer]] for layer in range(first, end)), Fraction(0))
-        for first, end in stage_bounds(partition)
-    ]
+    return [sum((layers * per_kind[kind] for kind, layers in kinds.items()), Fraction(0)) for kinds in stage_kinds(architecture, partition)]

@@ -6,12 +6,15 @@ replica's pool, smallest first; `APART` where no level joins them or a GPU is un
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from planner.audit.case import Case
-from planner.audit.columns import IntArray, group_starts, uniform
+from planner.audit.columns import IntArray, RankColumns, group_starts, uniform
+from planner.audit.sites import Sites
+from planner.topology.pools import Pool
 
 APART = 99
 
@@ -30,10 +33,20 @@ class PlacedLevels:
     stage_scopes: IntArray
 
 
-def placed_levels(case: Case) -> PlacedLevels:
+class Placement(NamedTuple):
+    """What levels are read from: the ranks, the GPU of each, the fabric's GPUs, its pools, and the pool of each replica."""
+
+    ranks: RankColumns
+    site: IntArray
+    sites: Sites
+    pools: Sequence[Pool]
+    row_pool: IntArray
+
+
+def placed_levels(placement: Placement) -> PlacedLevels:
     """Levels and scopes of every replica of the plan, each part grouped by the ranks' own stage and dp numbers."""
-    ranks = case.ranks
-    known = case.site >= 0
+    ranks = placement.ranks
+    known = placement.site >= 0
     no_part = np.zeros_like(ranks.stage)
     columns = []
     for parts in ((ranks.stage, ranks.dp_rank), (ranks.stage, no_part), (no_part, no_part)):
@@ -41,33 +54,35 @@ def placed_levels(case: Case) -> PlacedLevels:
         order = order[known[order]]
         starts = group_starts(ranks.replica[order], parts[0][order], parts[1][order])
         owner = ranks.replica[order][starts]
-        columns.append((_levels(case, order, starts, owner), _scopes(case, order, starts, owner)))
+        columns.append((_levels(placement, order, starts, owner), _scopes(placement, order, starts, owner)))
     return PlacedLevels(columns[0][0], columns[1][0], columns[2][0], columns[0][1], columns[1][1])
 
 
-def _levels(case: Case, order: IntArray, starts: IntArray, owner: IntArray) -> IntArray:
+def _levels(placement: Placement, order: IntArray, starts: IntArray, owner: IntArray) -> IntArray:
     """Widest level per replica over its groups of rows."""
     level = np.full(len(starts), APART, dtype=np.int64)
     if len(starts):
-        site = case.site[order]
-        group_pool = case.row_pool[owner]
-        for pool in case.fabric.pools:
+        site = placement.site[order]
+        group_pool = placement.row_pool[owner]
+        joined = {
+            name: uniform(placement.sites.labels[name][site], starts) for name in {name for pool in placement.pools for name in pool.levels}
+        }
+        for pool in placement.pools:
             # From the widest level down, so that the smallest that joins is what remains.
             for index in reversed(range(len(pool.levels))):
-                joined = uniform(case.sites.labels[pool.levels[index]][site], starts)
-                level[(group_pool == pool.index) & joined] = index
-    widest = np.full(len(case.rows), -1, dtype=np.int64)
+                level[(group_pool == pool.index) & joined[pool.levels[index]]] = index
+    widest = np.full(len(placement.row_pool), -1, dtype=np.int64)
     np.maximum.at(widest, owner, level)
     return np.where(widest < 0, APART, widest)
 
 
-def _scopes(case: Case, order: IntArray, starts: IntArray, owner: IntArray) -> IntArray:
+def _scopes(placement: Placement, order: IntArray, starts: IntArray, owner: IntArray) -> IntArray:
     """Most scale-up scopes per replica over its groups of rows."""
-    most = np.zeros(len(case.rows), dtype=np.int64)
+    most = np.zeros(len(placement.row_pool), dtype=np.int64)
     if len(starts):
         lengths = np.diff(np.append(starts, len(order)))
         group = np.repeat(np.arange(len(starts)), lengths)
-        stride = len(case.sites.scope_names)
-        pairs = np.unique(group * stride + case.sites.scope[case.site[order]])
+        stride = len(placement.sites.scope_names)
+        pairs = np.unique(group * stride + placement.sites.scope[placement.site[order]])
         np.maximum.at(most, owner, np.bincount(pairs // stride, minlength=len(starts)))
     return most

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.audit.case import Family
+from planner.audit.families import Family
 from planner.cost.setting import ShapeArrays
 
 

@@ -1,18 +1,16 @@
-"""What a deployment asks, as numbers: its load with headroom, and the setting its shapes are judged in.
-
-Defaults are the engine's published ones where the deployment leaves them open; the context reserved for is what one request needs.
-"""
+"""What a deployment asks, as numbers: its load with headroom, its engine, and the precision a shape may run in."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 
-from planner.audit.case import Family
+from planner.catalog.architecture import ModelArchitecture
 from planner.catalog.engines import Engine, engine
-from planner.cost.setting import Precision, Setting
+from planner.catalog.gpus import Gpu
+from planner.cost.setting import Precision
 from planner.plan.document import ShapeDocument
-from planner.problem.documents import Deployment, Problem
+from planner.problem.documents import Deployment
 from planner.problem.precision import resolve_precisions
 
 SEQUENCES = "concurrent sequences"
@@ -33,39 +31,13 @@ def engine_of(question: Deployment) -> Engine:
     return engine(question.engine.name, question.engine.version)
 
 
-def precision_of(family: Family) -> Precision | None:
-    """Precision of the family's shape among those its deployment may run in; None when it may not run in that one."""
-    allowed = resolve_precisions(family.question, family.architecture, engine_of(family.question), family.pool.gpu)
-    return next((precision for precision in allowed if _is(precision, family.shape)), None)
-
-
-def _is(precision: Precision, shape: ShapeDocument) -> bool:
-    return precision.weights == shape.weights_dtype and precision.kv_cache == shape.kv_dtype
+def precision_of(question: Deployment, architecture: ModelArchitecture, gpu: Gpu, shape: ShapeDocument) -> Precision | None:
+    """Precision of a shape among those its deployment may run in; None when it may not run in that one."""
+    allowed = resolve_precisions(question, architecture, engine_of(question), gpu)
+    claimed = (shape.weights_dtype, shape.kv_dtype)
+    return next((precision for precision in allowed if (precision.weights, precision.kv_cache) == claimed), None)
 
 
 def context_tokens(question: Deployment) -> int:
     """Tokens a sequence holds when it ends: its prompt and its whole output."""
     return math.ceil(question.workload.prompt_tokens) + math.ceil(question.workload.output_tokens)
-
-
-def setting_of(problem: Problem, family: Family, precision: Precision) -> Setting:
-    """Setting the family's shape was promised in."""
-    question, rules = family.question, engine_of(family.question)
-    memory = question.memory
-    batched = rules.batched_tokens(family.pool.gpu) if memory is None or memory.max_batched_tokens is None else memory.max_batched_tokens
-    length = context_tokens(question) if memory is None or memory.max_model_len is None else memory.max_model_len
-    share = rules.gpu_memory_utilization if memory is None or memory.gpu_memory_utilization is None else memory.gpu_memory_utilization
-    return Setting(
-        architecture=family.architecture,
-        precision=precision,
-        engine=rules.name if question.engine.version is None else f"{rules.name} {question.engine.version}",
-        gpu=family.pool.gpu,
-        paths=family.pool.paths,
-        prompt_tokens=float(question.workload.prompt_tokens),
-        output_tokens=float(question.workload.output_tokens),
-        max_batched_tokens=batched,
-        max_model_len=length,
-        gpu_memory_utilization=share,
-        prefix_cache_hit_rate=0.0 if memory is None else memory.prefix_cache_hit_rate,
-        profile=problem.profile,
-    )

@@ -15,6 +15,7 @@ the inputs of every expert's shard to multiples.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -135,9 +136,9 @@ def layer_elements(kind: LayerKind, hidden: int, degrees: Degrees, padding: Kern
     return elements
 
 
-def stage_bounds(partition: tuple[int, ...]) -> list[tuple[int, int]]:
-    """First and one-past-last layer of every pipeline stage."""
-    return list(pairwise(accumulate(partition, initial=0)))
+def stage_kinds(architecture: ModelArchitecture, partition: tuple[int, ...]) -> list[Counter[int]]:
+    """How many layers of each kind every pipeline stage holds."""
+    return [Counter(architecture.layer_sequence[first:end]) for first, end in pairwise(accumulate(partition, initial=0))]
 
 
 def vision_bytes(architecture: ModelArchitecture, engine: Engine, tensor_parallel: int) -> Fraction:
@@ -168,9 +169,7 @@ def weights_by_stage(
     rows = -(-architecture.vocab_size // VOCABULARY_PADDING) * VOCABULARY_PADDING
     table = Fraction(rows * architecture.hidden_size, degrees.tensor_parallel)
     tower = vision_bytes(architecture, engine, degrees.tensor_parallel)
-    totals = [
-        sum((per_kind[architecture.layer_sequence[layer]] for layer in range(first, end)), tower) for first, end in stage_bounds(partition)
-    ]
+    totals = [sum((layers * per_kind[kind] for kind, layers in kinds.items()), tower) for kinds in stage_kinds(architecture, partition)]
     totals[0] += stored({"embedding": table})
     if len(totals) > 1 or not architecture.tied_embeddings:
         totals[-1] += stored({"head": table})

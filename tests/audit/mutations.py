@@ -39,15 +39,13 @@ def pick(data, rng, allowed=lambda _: True):
 def spots(case, state=None, away_from=None, used=()):
     """GPUs in a state, outside one scope and not used: (node, gpu, domain)."""
     scopes = case.fabric.scopes
-    found = []
-    for scope in range(len(scopes)):
-        name = scopes.name(scope)
-        if name == away_from:
-            continue
-        for gpu in scopes.gpus(scope):
-            if case.fabric.state(gpu) == state and (gpu.node, gpu.gpu) not in used:
-                found.append((gpu.node, gpu.gpu, name))
-    return found
+    names = {scope: scopes.name(scope) for scope in range(len(scopes)) if scopes.name(scope) != away_from}
+    return [
+        (gpu.node, gpu.gpu, name)
+        for scope, name in names.items()
+        for gpu in scopes.gpus(scope)
+        if case.fabric.state(gpu) == state and (gpu.node, gpu.gpu) not in used
+    ]
 
 
 def put(rank, spot):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from planner.audit.case import Case
+from planner.audit.columns import PRICE
 from planner.audit.findings import deployment_place, differs, finding
 from planner.audit.money import replica_prices, unpriced_pools
 from planner.diagnostics import Diagnostic, Place
@@ -24,19 +26,16 @@ def check(case: Case) -> Iterator[Diagnostic]:
     prices = replica_prices(case)
     if prices is None:
         return
-    position = 0
-    total = 0.0
-    for deployment in case.plan.deployments:
-        own = prices[position : position + len(deployment.replicas)]
-        for number, (replica, price) in enumerate(zip(deployment.replicas, own, strict=True)):
-            yield from _compare(deployment_place(deployment.name, number), replica.price_per_hour, float(price), "this replica's GPUs cost")
-        position += len(deployment.replicas)
-        spent = math.fsum(own)
-        total += spent
+    claimed, missing = case.replicas.figure("price_per_hour"), case.replicas.missing[:, PRICE]
+    agrees = np.isclose(claimed, prices, rtol=TOLERANCE, atol=0.0) & ~missing
+    for index in np.flatnonzero(~agrees):
+        said = None if missing[index] else float(claimed[index])
+        yield from _compare(case.row_place(index), said, float(prices[index]), "this replica's GPUs cost")
+    spent = case.deployment_sums(prices)
+    for deployment, price in zip(case.plan.deployments, spent.tolist(), strict=True):
         if deployment.replicas:
-            yield from _compare(deployment_place(deployment.name), deployment.price_per_hour, spent, "its replicas cost")
-    if case.rows:
-        yield from _compare(Place(path="cost_per_hour"), case.plan.cost_per_hour, total, "the GPUs in use cost")
+            yield from _compare(deployment_place(deployment.name), deployment.price_per_hour, price, "its replicas cost")
+    yield from _compare(Place(path="cost_per_hour"), case.plan.cost_per_hour, float(spent.sum()), "the GPUs in use cost")
 
 
 def _compare(place: Place, claimed: float | None, price: float, words: str) -> Iterator[Diagnostic]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.audit.case import LARGEST_BATCH, LARGEST_DEGREE, Case
+from planner.audit.case import Case
 from planner.audit.columns import ReplicaRow
+from planner.audit.families import LARGEST_BATCH, LARGEST_DEGREE
 from planner.audit.findings import finding
 from planner.diagnostics import Diagnostic
 from planner.plan.document import ShapeDocument
@@ -15,14 +16,11 @@ DEGREES = (("tp", "tensor parallelism"), ("pp", "pipeline parallelism"), ("ep", 
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic per replica and broken rule; replicas of one shape are looked at once and reported each."""
-    verdicts: dict[tuple[str, ShapeDocument], tuple[tuple[str, str, str], ...]] = {}
-    for index, row in enumerate(case.rows):
-        shape = row.document.shape
-        key = (row.name, shape)
-        if key not in verdicts:
-            verdicts[key] = tuple(_faults(case, row))
-        for code, message, hint in verdicts[key]:
-            yield finding(code, case.row_place(index), message, hint)
+    for rows in case.groups:
+        faults = tuple(_faults(case, case.rows[int(rows[0])]))
+        for index in rows if faults else ():
+            for code, message, hint in faults:
+                yield finding(code, case.row_place(index), message, hint)
 
 
 def _faults(case: Case, row: ReplicaRow) -> Iterator[tuple[str, str, str]]:

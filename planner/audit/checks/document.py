@@ -5,23 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from operator import attrgetter
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from planner.audit.case import Case
+from planner.audit.columns import FIGURES, finite_or_huge
 from planner.audit.findings import deployment_place, differs, finding
 from planner.diagnostics import Diagnostic, Place
-from planner.plan.document import DeploymentDocument, MemoryDocument, ReplicaDocument, TimesDocument
+from planner.plan.document import DeploymentDocument
 from planner.problem.documents import Deployment
 
 # Free memory may be negative in a plan that fits only by the low estimate of the fixed terms; the memory check judges that.
 MAY_BE_NEGATIVE = frozenset({"free_gib"})
-MEMORY_FIGURES = tuple(MemoryDocument.model_fields)
-TIME_FIGURES = tuple(TimesDocument.model_fields)
-REPLICA_FIGURES = ("capacity", "throughput_tokens_s", "price_per_hour", "usd_per_million_output_tokens")
 EMPTY_STATUSES = frozenset({"infeasible", "unknown"})
 SUM_TOLERANCE = 1e-6
 
@@ -73,14 +69,6 @@ def _bad(value: float, name: str) -> str | None:
     return None
 
 
-def _number(value: float | None) -> float:
-    """Float of a figure: 0 for none, infinite for an integer no float holds."""
-    try:
-        return 0.0 if value is None else float(value)
-    except OverflowError:
-        return math.inf
-
-
 def _walk(part: BaseModel, path: str) -> Iterator[tuple[str, str, float]]:
     """Every number of a document part as (path, field name, value); replicas are looked at in columns instead."""
     for name in type(part).model_fields:
@@ -93,7 +81,7 @@ def _walk(part: BaseModel, path: str) -> Iterator[tuple[str, str, float]]:
                 if isinstance(item, BaseModel):
                     yield from _walk(item, f"{here}.{getattr(item, 'name', index)}")
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield here, name, _number(value)
+            yield here, name, finite_or_huge(value)
 
 
 def _figures(case: Case) -> Iterator[Diagnostic]:
@@ -104,28 +92,15 @@ def _figures(case: Case) -> Iterator[Diagnostic]:
             yield finding("FIGURE_NOT_VALID", path, f"{name} {fault}: {value}", "write the figure the shape has")
 
 
-def _table(documents: list[BaseModel], names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Figures of many documents as rows; None becomes 0."""
-    read = attrgetter(*names)
-    rows = [[_number(figure) for figure in read(document)] for document in documents]
-    return np.array(rows, dtype=np.float64).reshape(-1, len(names))
-
-
 def _replica_figures(case: Case) -> Iterator[Diagnostic]:
-    replicas: list[ReplicaDocument] = [row.document for row in case.rows]
-    parts: tuple[tuple[str, list[BaseModel], tuple[str, ...]], ...] = (
-        ("memory", [replica.memory for replica in replicas], MEMORY_FIGURES),
-        ("times", [replica.times for replica in replicas], TIME_FIGURES),
-        ("", list(replicas), REPLICA_FIGURES),
-    )
-    for part, documents, names in parts:
-        table = _table(documents, names)
-        signed = np.array([name in MAY_BE_NEGATIVE for name in names])
-        wrong = ~np.isfinite(table) | ((table < 0) & ~signed)
-        for row, column in np.argwhere(wrong):
-            name, value = names[column], float(table[row, column])
-            where = Place(path=".".join(word for word in (case.row_place(int(row)).path, part, name) if word))
-            yield finding("FIGURE_NOT_VALID", where, f"{name} {_bad(value, name)}: {value}", "write the figure the shape has")
+    table, missing = case.replicas.figures, case.replicas.missing
+    signed = np.array([name.rpartition(".")[2] in MAY_BE_NEGATIVE for name in FIGURES])
+    wrong = ~np.isfinite(table) | ((table < 0) & ~signed)
+    wrong[:, -missing.shape[1] :] &= ~missing
+    for row, column in np.argwhere(wrong):
+        name, value = FIGURES[column], float(table[row, column])
+        where = Place(path=f"{case.row_place(row).path}.{name}")
+        yield finding("FIGURE_NOT_VALID", where, f"{name} {_bad(value, '')}: {value}", "write the figure the shape has")
 
 
 def _emptiness(case: Case) -> Iterator[Diagnostic]:
@@ -133,8 +108,8 @@ def _emptiness(case: Case) -> Iterator[Diagnostic]:
         yield finding(
             "STATUS_NOT_HONEST", "status", f"status {case.plan.status} with {len(case.rows)} replicas", "a plan with replicas is feasible"
         )
-    for deployment in case.plan.deployments:
-        total = math.fsum(replica.capacity for replica in deployment.replicas)
+    totals = case.deployment_sums(case.replicas.figure("capacity"))
+    for deployment, total in zip(case.plan.deployments, totals.tolist(), strict=True):
         if differs(deployment.capacity, total, SUM_TOLERANCE):
             yield finding(
                 "SUM_MISMATCH",

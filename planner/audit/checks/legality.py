@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from planner.audit.case import Case, Family
+from planner.audit.case import Case
 from planner.audit.findings import finding
-from planner.audit.question import engine_of, precision_of
 from planner.audit.widths import INPUTS, OUTPUTS, Width, model_widths
 from planner.catalog.architecture import AttentionKind, ModelArchitecture
 from planner.catalog.engines import Engine
@@ -54,17 +53,12 @@ class Layout:
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic per replica and rule of its engine that its shape breaks."""
     for family in case.families:
-        precision = precision_of(family)
-        if precision is None:
+        if family.precision is None:
             continue
-        faults = violations(Layout(family.architecture, precision, engine_of(family.question), family.pool.gpu, family.degrees))
-        for index in family.rows.tolist():
+        faults = violations(Layout(family.architecture, family.precision, family.engine, family.pool.gpu, family.degrees))
+        for index in family.rows if faults else ():
             for code, message, hint in faults:
-                yield finding(code, case.row_place(index), _titled(family, message), hint)
-
-
-def _titled(family: Family, message: str) -> str:
-    return f"{family.title}: {message}"
+                yield finding(code, case.row_place(index), f"{family.title}: {message}", hint)
 
 
 def violations(layout: Layout) -> tuple[Fault, ...]:

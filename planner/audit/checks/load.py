@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+
+import numpy as np
 
 from planner.audit.case import Case
 from planner.audit.checks.document import EMPTY_STATUSES
+from planner.audit.columns import FloatArray, finite_or_huge
 from planner.audit.findings import deployment_place, differs, finding
 from planner.audit.question import SEQUENCES, load_asked
 from planner.diagnostics import Diagnostic
@@ -28,20 +30,37 @@ def check(case: Case) -> Iterator[Diagnostic]:
         if answer.load_unit != unit or differs(answer.load, load, TOLERANCE):
             message = f"the plan counts {answer.load:g} {answer.load_unit}, asked for are {load:g} {unit}"
             yield finding("LOAD_MISMATCH", place, message, "plan for the load asked, headroom included")
-        carried = []
-        for number, replica in enumerate(answer.replicas):
-            carries = float(replica.shape.batch) if unit == SEQUENCES else replica.throughput_tokens_s
-            carried.append(min(carries, replica.capacity))
-            if differs(replica.capacity, carries, TOLERANCE):
-                basis = "its batch is" if unit == SEQUENCES else "its throughput is"
-                yield finding(
-                    "CAPACITY_MISMATCH",
-                    deployment_place(asked.name, number),
-                    f"capacity {replica.capacity:g} {unit} is claimed, {basis} {carries:g}",
-                    "a replica carries its batch, or its throughput when the load is a rate",
-                )
-        total = math.fsum(carried)
-        short = total < load * (1 - TOLERANCE)
-        if short and case.problem.objective != "throughput":
-            message = f"its {len(answer.replicas)} replicas carry {total:g} of {load:g} {unit}: {load - total:g} missing"
-            yield finding("LOAD_NOT_COVERED", place, message, "add a replica or a larger shape")
+    yield from _capacities(case)
+    if case.problem.objective != "throughput":
+        yield from _coverage(case)
+
+
+def _carries(case: Case) -> FloatArray:
+    """What each replica carries by its batch, or by its throughput where the load is a rate [replicas]."""
+    batches = [finite_or_huge(case.rows[row].document.shape.batch) for row in case.replicas.shape_rows.tolist()]
+    units = [load_asked(asked)[1] for asked in case.problem.deployments]
+    by_batch = np.array([unit == SEQUENCES for unit in units] + [False])[case.row_asked]
+    return np.where(by_batch, np.array(batches, dtype=np.float64)[case.replicas.shape], case.replicas.figure("throughput_tokens_s"))
+
+
+def _capacities(case: Case) -> Iterator[Diagnostic]:
+    claimed, carries = case.replicas.figure("capacity"), _carries(case)
+    agrees = np.isclose(claimed, carries, rtol=TOLERANCE, atol=0.0) | (case.row_asked < 0)
+    for index in np.flatnonzero(~agrees):
+        yield finding(
+            "CAPACITY_MISMATCH",
+            case.row_place(index),
+            f"capacity {claimed[index]:g} is claimed, the replica carries {carries[index]:g}",
+            "a replica carries its batch, or its throughput when the load is a rate",
+        )
+
+
+def _coverage(case: Case) -> Iterator[Diagnostic]:
+    totals = case.deployment_sums(np.minimum(_carries(case), case.replicas.figure("capacity")))
+    carried = {answer.name: total for answer, total in zip(case.plan.deployments, totals.tolist(), strict=True)}
+    for asked in case.problem.deployments:
+        load, unit = load_asked(asked)
+        total = carried.get(asked.name)
+        if total is not None and not total >= load * (1 - TOLERANCE):
+            message = f"its replicas carry {total:g} of {load:g} {unit}: {load - total:g} missing"
+            yield finding("LOAD_NOT_COVERED", deployment_place(asked.name), message, "add a replica or a larger shape")

@@ -8,7 +8,6 @@ import numpy as np
 
 from planner.audit.case import Case
 from planner.audit.findings import finding
-from planner.audit.levels import APART, PlacedLevels, placed_levels
 from planner.diagnostics import Diagnostic
 from planner.topology.pools import Pool
 
@@ -20,11 +19,9 @@ def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic for every rank or replica that is numbered or placed otherwise than it should be."""
     yield from _numbering(case)
     yield from _domain_names(case)
-    if case.rows:
-        placed = placed_levels(case)
-        yield from _scopes(case, placed)
-        yield from _claims(case, placed)
-        yield from _direct_links(case, placed)
+    yield from _scopes(case)
+    yield from _claims(case)
+    yield from _direct_links(case)
 
 
 def _numbering(case: Case) -> Iterator[Diagnostic]:
@@ -32,8 +29,7 @@ def _numbering(case: Case) -> Iterator[Diagnostic]:
     ranks = case.ranks
     sane = case.sane
     tensor, _, expert, data = (column[ranks.replica] for column in np.where(sane[:, None], case.degrees, 1).T)
-    first = np.array([row.first for row in case.rows], dtype=np.int64)
-    number = np.arange(len(ranks.rank)) - first[ranks.replica] if len(case.rows) else ranks.rank
+    number = np.arange(len(ranks.rank)) - case.replicas.first[ranks.replica]
     in_stage = number % (tensor * data)
     together = np.maximum(tensor * data // expert, 1)
     expected = {
@@ -72,34 +68,31 @@ def _level_name(pool: Pool, level: int) -> str:
     return pool.levels[level] if level < len(pool.levels) else "no common network"
 
 
-def _scopes(case: Case, placed: PlacedLevels) -> Iterator[Diagnostic]:
-    for index in np.flatnonzero(placed.tp_scopes > 1):
+def _scopes(case: Case) -> Iterator[Diagnostic]:
+    for index in np.flatnonzero(case.placed.tp_scopes > 1):
         pool = case.fabric.pools[int(case.row_pool[index])]
         tensor = int(case.degrees[index, 0])
         yield finding(
             "CROSS_NODE_TP",
             case.row_place(index),
-            f"a TP group of {tensor} spans {placed.tp_scopes[index]} scale-up scopes (one {pool.scale_up_level} holds {pool.scope_size})",
+            f"a TP group of {tensor} spans {case.placed.tp_scopes[index]} scale-up scopes (one {pool.scale_up_level} holds {pool.scope_size})",
             f"keep each TP group inside one {pool.scale_up_level}",
         )
 
 
-def _claims(case: Case, placed: PlacedLevels) -> Iterator[Diagnostic]:
-    for index, row in enumerate(case.rows):
-        pool = case.fabric.pools[int(case.row_pool[index])] if case.row_pool[index] >= 0 else None
-        if pool is None:
+def _claims(case: Case) -> Iterator[Diagnostic]:
+    for rows in case.groups:
+        if case.row_pool[rows[0]] < 0:
             continue
-        claimed = row.document.shape.locality
-        actual = int(placed.replica[index])
+        pool = case.fabric.pools[int(case.row_pool[rows[0]])]
+        claimed = case.rows[int(rows[0])].document.shape.locality
         if claimed not in pool.levels:
-            yield finding(
-                "LOCALITY_MISMATCH",
-                case.row_place(index),
-                f"locality {claimed} does not exist on {pool.gpu.name} nodes",
-                f"write one of {', '.join(pool.levels)}",
-            )
-        elif actual > pool.levels.index(claimed):
-            name = _level_name(pool, actual)
+            message, hint = f"locality {claimed} does not exist on {pool.gpu.name} nodes", f"write one of {', '.join(pool.levels)}"
+            for index in rows:
+                yield finding("LOCALITY_MISMATCH", case.row_place(index), message, hint)
+            continue
+        for index in rows[case.placed.replica[rows] > pool.levels.index(claimed)]:
+            name = _level_name(pool, int(case.placed.replica[index]))
             yield finding(
                 "LOCALITY_MISMATCH",
                 case.row_place(index),
@@ -108,20 +101,20 @@ def _claims(case: Case, placed: PlacedLevels) -> Iterator[Diagnostic]:
             )
 
 
-def _direct_links(case: Case, placed: PlacedLevels) -> Iterator[Diagnostic]:
-    for index, row in enumerate(case.rows):
-        asked = case.asked.get(row.name)
-        if asked is None or not case.problem.deployments[asked].require_nvlink or case.row_pool[index] < 0:
+def _direct_links(case: Case) -> Iterator[Diagnostic]:
+    for family in case.families:
+        if not family.question.require_nvlink or family.shape.tp < 2:
             continue
-        pool = case.fabric.pools[int(case.row_pool[index])]
-        level = int(placed.tp[index])
-        if int(case.degrees[index, 0]) < 2:
-            continue
-        if level == APART or level >= len(pool.paths) or pool.paths[level].link.kind not in DIRECT_LINKS:
-            link = pool.paths[level].link.name if level < len(pool.paths) else "no link"
+        pool = family.pool
+        direct = np.array([path.link.kind in DIRECT_LINKS for path in pool.paths])
+        level = case.placed.tp[family.rows]
+        joined = (level < len(direct)) & direct[np.minimum(level, len(direct) - 1)]
+        for index in family.rows[~joined]:
+            at = int(case.placed.tp[index])
+            link = pool.paths[at].link.name if at < len(pool.paths) else "no link"
             yield finding(
                 "NVLINK_REQUIRED",
                 case.row_place(index),
-                f"a TP group of {case.degrees[index, 0]} is joined by {link} at level {_level_name(pool, level)}, NVLink was asked for",
+                f"a TP group of {family.shape.tp} is joined by {link} at level {_level_name(pool, at)}, NVLink was asked for",
                 "keep each TP group on GPUs joined by NVLink",
             )

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from planner.audit.case import Case, Family
+import numpy as np
+
+from planner.audit.case import Case
+from planner.audit.columns import COLUMN, alike
+from planner.audit.families import Family, setting_of
 from planner.audit.findings import GIB, differs, finding
 from planner.audit.kv_cache import Context, mixes_windows, sequence_bytes_by_stage
-from planner.audit.question import context_tokens, engine_of, precision_of, setting_of
+from planner.audit.question import context_tokens
 from planner.audit.weights import weights_by_stage
-from planner.cost.setting import Setting
+from planner.cost.setting import Precision, Setting
 from planner.diagnostics import Diagnostic
 from planner.plan.document import MemoryDocument
 
@@ -22,6 +26,7 @@ KV_TOLERANCE = 0.02
 ARITHMETIC = 1e-6
 ACTIVATION_BYTES = 2
 ACTIVATION_BUFFERS = 3  # residual stream, normed input, output
+CLAIMED = np.array([column for name, column in COLUMN.items() if name.startswith("memory.")])
 
 
 @dataclass(frozen=True)
@@ -44,28 +49,24 @@ class Recount:
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic for every stage that does not fit, and for every claimed figure that is not the recomputed one."""
     for family in case.families:
-        recount = _recount(case, family)
-        if recount is None:
+        if family.precision is None:
             continue
-        verdicts: dict[MemoryDocument, list[tuple[str, str, str]]] = {}
-        for index in family.rows.tolist():
-            claimed = case.rows[index].document.memory
-            if claimed not in verdicts:
-                verdicts[claimed] = [*_fits(family, recount, claimed), *_claims(recount, claimed), *_sums(family, recount, claimed)]
-            for code, message, hint in verdicts[claimed]:
-                yield finding(code, case.row_place(index), f"{family.title}: {message}", hint)
+        recount = _recount(family, family.precision, case.problem.profile)
+        distinct, which = alike(case.replicas.figures[family.rows][:, CLAIMED])
+        for number, row in enumerate(distinct.tolist()):
+            claimed = case.rows[int(family.rows[row])].document.memory
+            faults = (*_fits(family, recount, claimed), *_claims(recount, claimed), *_sums(family, recount, claimed))
+            for index in family.rows[which == number] if faults else ():
+                for code, message, hint in faults:
+                    yield finding(code, case.row_place(index), f"{family.title}: {message}", hint)
 
 
-def _recount(case: Case, family: Family) -> Recount | None:
-    precision = precision_of(family)
-    if precision is None:
-        return None
-    engine = engine_of(family.question)
-    setting = setting_of(case.problem, family, precision)
+def _recount(family: Family, precision: Precision, profile: str) -> Recount:
+    engine, partition = family.engine, family.shape.partition
+    setting = setting_of(family, precision, profile)
     keeps_windows = engine.sliding_window != "full" or not mixes_windows(family.architecture)
     context = Context(context_tokens(family.question), engine.block_size, keeps_windows)
     sequences = -(-family.shape.batch // family.shape.dp)
-    partition = family.shape.partition
     held = sequence_bytes_by_stage(family.architecture, precision, family.degrees, partition, context)
     return Recount(
         weights=weights_by_stage(family.architecture, precision, engine, family.degrees, partition),
@@ -82,7 +83,7 @@ def least_other(family: Family, setting: Setting) -> float:
     The engine's low figures for its context and communicators, and its low share of three activation buffers of a full step where it takes
     activations out of the budget.
     """
-    engine = engine_of(family.question)
+    engine = family.engine
     groups = int(family.degrees.stage_gpus > 1) + int(family.degrees.pipeline_parallel > 1)
     least = engine.context[0] + groups * engine.communicator[0]
     if engine.activations_inside_budget:
@@ -106,7 +107,7 @@ def _fits(family: Family, recount: Recount, claimed: MemoryDocument) -> Iterator
             code = "WEIGHTS_DO_NOT_FIT" if float(weights) + other > recount.budget else "KV_DOES_NOT_FIT"
             hint = "use more GPUs a replica or smaller weights" if code == "WEIGHTS_DO_NOT_FIT" else "hold fewer sequences or use more GPUs"
             yield code, f"short by {_gib(missing):.2f} GiB a GPU{where}: {parts}", hint
-    limit = engine_of(family.question).sequences(family.pool.gpu)
+    limit = family.engine.sequences(family.pool.gpu)
     if recount.per_rank > limit:
         message = f"batch {family.shape.batch} puts {recount.per_rank} sequences on a data-parallel rank, the engine runs {limit} at most"
         yield "BATCH_ABOVE_ENGINE", message, "hold fewer sequences"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from planner.audit.case import Case
+from planner.audit.columns import PER_MILLION, PRICE
 from planner.audit.findings import deployment_place, differs, finding
 from planner.audit.question import SEQUENCES, load_asked
 from planner.diagnostics import Diagnostic, Place
-from planner.plan.document import DeploymentDocument
 
 TOLERANCE = 1e-6
 SECONDS_PER_HOUR = 3600
@@ -17,17 +19,23 @@ SECONDS_PER_HOUR = 3600
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic for every price per million tokens that does not follow."""
-    questions = {asked.name: asked for asked in case.problem.deployments}
-    for deployment in case.plan.deployments:
-        for number, replica in enumerate(deployment.replicas):
-            place = deployment_place(deployment.name, number)
-            expected = per_million(replica.price_per_hour, replica.throughput_tokens_s)
-            yield from _compare(place, replica.usd_per_million_output_tokens, expected, "at its full batch")
-        asked = questions.get(deployment.name)
+    replicas = case.replicas
+    prices, tokens = replicas.figure("price_per_hour"), replicas.figure("throughput_tokens_s")
+    claimed = replicas.figure("usd_per_million_output_tokens")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = prices / tokens / SECONDS_PER_HOUR * 1e6
+    neither = replicas.missing[:, PRICE] & replicas.missing[:, PER_MILLION]
+    for index in np.flatnonzero(~np.isclose(claimed, expected, rtol=TOLERANCE, atol=0.0) & ~neither):
+        said = None if replicas.missing[index, PER_MILLION] else float(claimed[index])
+        right = None if replicas.missing[index, PRICE] else float(expected[index])
+        yield from _compare(case.row_place(index), said, right, "at its full batch")
+    capacity, most = case.deployment_sums(replicas.figure("capacity")), case.deployment_sums(tokens)
+    for number, deployment in enumerate(case.plan.deployments):
+        asked = case.asked.get(deployment.name)
         if asked is not None and deployment.replicas:
-            load, unit = load_asked(asked)
-            expected = per_million(deployment.price_per_hour, _tokens_served(deployment, load, unit))
-            yield from _compare(deployment_place(deployment.name), deployment.usd_per_million_output_tokens, expected, "at the load asked")
+            served = tokens_served(float(most[number]), float(capacity[number]), *load_asked(case.problem.deployments[asked]))
+            right = per_million(deployment.price_per_hour, served)
+            yield from _compare(deployment_place(deployment.name), deployment.usd_per_million_output_tokens, right, "at the load asked")
 
 
 def per_million(price_per_hour: float | None, tokens_per_second: float) -> float | None:
@@ -37,13 +45,11 @@ def per_million(price_per_hour: float | None, tokens_per_second: float) -> float
     return price_per_hour * 1e6 / (tokens_per_second * SECONDS_PER_HOUR) if tokens_per_second > 0 else math.inf
 
 
-def _tokens_served(deployment: DeploymentDocument, load: float, unit: str) -> float:
+def tokens_served(most: float, capacity: float, load: float, unit: str) -> float:
     """Output tokens/s at the load asked; a closed loop keeps its share of the sequences the replicas hold busy."""
-    most = math.fsum(replica.throughput_tokens_s for replica in deployment.replicas)
     if unit != SEQUENCES:
         return min(load, most)
-    held = math.fsum(replica.capacity for replica in deployment.replicas)
-    return most * min(1.0, load / held) if held > 0 else 0.0
+    return most * min(1.0, load / capacity) if capacity > 0 else 0.0
 
 
 def _compare(place: Place, claimed: float | None, expected: float | None, words: str) -> Iterator[Diagnostic]:

@@ -14,8 +14,8 @@ from planner.diagnostics import Diagnostic
 from planner.plan.document import ObjectiveDocument
 
 TOLERANCE = 1e-6
-# Values are rounded against the plan to 1e-6 of their unit before they are solved, so a bound may lie above by that much.
-ROUNDING = 1e-5
+# Figures are rounded against the plan before they are solved: money to 1e-6 an hour and shares to 1e-6 per replica, times to 1e-9 s.
+ROUNDING = {"cost": 1e-6, "throughput": 1e-6, "latency": 1e-9, "gpus": 0.0}
 # "Optimal" means that the gap closes, up to the rounding of figures that are printed with it.
 CLOSED = 1e-9
 
@@ -40,10 +40,11 @@ def check(case: Case) -> Iterator[Diagnostic]:
         yield finding("OBJECTIVE_MISMATCH", "objective.name", message, "optimise what is asked")
         return
     value = _value(case)
-    if value is not None and differs(objective.value, value, TOLERANCE):
+    rounding = ROUNDING[objective.name] * (1 + len(case.site))
+    if value is not None and differs(objective.value, value, TOLERANCE, rounding):
         message = f"{objective.name} {objective.value:.9g} is claimed, the plan's is {value:.9g}"
         yield finding("OBJECTIVE_MISMATCH", "objective.value", message, "recompute the value from the plan")
-    yield from _bound(objective)
+    yield from _bound(objective, rounding)
     yield from _status(case, objective)
 
 
@@ -71,10 +72,10 @@ def _served_share(case: Case) -> float:
     return min(shares)
 
 
-def _bound(objective: ObjectiveDocument) -> Iterator[Diagnostic]:
+def _bound(objective: ObjectiveDocument, rounding: float) -> Iterator[Diagnostic]:
     value, bound = objective.value, objective.bound
     excess = value - bound if objective.name == "throughput" else bound - value
-    if excess > ROUNDING * max(1.0, abs(value)):
+    if excess > rounding + TOLERANCE * abs(value):
         side = "below" if objective.name == "throughput" else "above"
         yield finding(
             "BOUND_NOT_VALID", "objective.bound", f"bound {bound:.9g} lies {side} the value {value:.9g}", "no plan beats its bound"

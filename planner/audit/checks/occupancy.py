@@ -55,7 +55,8 @@ def _used_twice(case: Case) -> Iterator[Diagnostic]:
 def _wrong_type(case: Case) -> Iterator[Diagnostic]:
     types = {pool.gpu.name: code for code, pool in enumerate(case.fabric.pools)}
     pool_type = np.array([types[pool.gpu.name] for pool in case.fabric.pools], dtype=np.int64)
-    claimed = np.array([types.get(row.document.shape.gpu, -1) for row in case.rows], dtype=np.int64)
+    of_shape = [types.get(case.rows[row].document.shape.gpu, -1) for row in case.replicas.shape_rows.tolist()]
+    claimed = np.array(of_shape, dtype=np.int64)[case.replicas.shape]
     known = np.flatnonzero(case.site >= 0)
     actual = case.sites.pool[case.site[known]]
     for position in known[pool_type[actual] != claimed[case.ranks.replica[known]]]:
@@ -80,7 +81,7 @@ def _wrong_type(case: Case) -> Iterator[Diagnostic]:
 
 def _counts(case: Case) -> Iterator[Diagnostic]:
     tensor, pipeline, _, data = case.degrees.T
-    sizes = np.array([row.end - row.first for row in case.rows], dtype=np.int64)
+    sizes = case.replicas.size
     for index in np.flatnonzero(sizes != tensor * pipeline * data):
         t, p, d = int(tensor[index]), int(pipeline[index]), int(data[index])
         yield finding(
