@@ -1,7 +1,7 @@
 """Scale of the solver: gap, CPU seconds and memory on synthetic fleets.
 
-    python benchmarks/solver.py                      the default table
-    python benchmarks/solver.py 1024x5:1-8 10240x20  GPUs x models, with seeds
+    python -m benchmarks.solver                      the default table
+    python -m benchmarks.solver 1024x5:1-8 10240x20  GPUs x models, with seeds
 
 Columns: status, cost, gap to the proved bound, CPU seconds of choice and of placement, peak memory of the process, what stopped the search.
 """
@@ -34,7 +34,9 @@ def cases(names: list[str]) -> list[tuple[int, int, int]]:
 
 def main(names: list[str]) -> None:
     """Solve the cases and print one row each."""
-    print(f"{'GPUs':>8} {'models':>6} {'seed':>4} {'status':>10} {'cost $/h':>12} {'gap %':>8} {'choose s':>9} {'place s':>8} {'MB':>6}  stopped by")
+    print(
+        f"{'GPUs':>8} {'models':>6} {'seed':>4} {'status':>10} {'cost $/h':>12} {'gap %':>8} {'choose s':>9} {'place s':>8} {'MB':>6}  stopped by"
+    )
     for gpus, models, seed in cases(names or list(DEFAULT)):
         instance = synthetic(gpus, models, seed)
         started = time.process_time()

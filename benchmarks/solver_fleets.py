@@ -29,10 +29,10 @@ class GpuKind:
 
 
 GPUS = (
-    GpuKind(80, 3350, 990, 450, 2.99, True),
-    GpuKind(80, 2000, 312, 300, 1.69, False),
-    GpuKind(141, 4800, 990, 450, 3.79, True),
-    GpuKind(48, 864, 362, 25, 0.99, True),
+    GpuKind(80, 3350, 990, 450, 2.99, fp8=True),
+    GpuKind(80, 2000, 312, 300, 1.69, fp8=False),
+    GpuKind(141, 4800, 990, 450, 3.79, fp8=True),
+    GpuKind(48, 864, 362, 25, 0.99, fp8=True),
 )
 MIX = (0.35, 0.25, 0.15, 0.25)
 

@@ -53,7 +53,9 @@ def minimise(
     RuntimeError
         If the solver refuses the model or returns a solution that breaks a row; both are faults of the formulation.
     """
-    answer = _call(program, objective, limits, hint, report)
+    answer = call_extension(program, objective, limits, hint, report)
+    if answer is None:
+        answer = call_modelling_layer(program, objective, limits, hint, report)
     if answer.status == "INFEASIBLE":
         return Result(Status.INFEASIBLE)
     if answer.status == "UNKNOWN":
@@ -98,18 +100,6 @@ def _parameters(limits: Limits) -> dict[str, object]:
     return chosen
 
 
-def _call(program: Program, objective: Terms, limits: Limits, hint: Mapping[int, int] | None, report: Report | None) -> _Answer:
-    try:
-        from ortools.sat.python import cp_model_helper
-
-        text_model = cp_model_helper.CpModelProto()
-        wrapper = cp_model_helper.SolveWrapper()
-        settings = cp_model_helper.SatParameters()
-    except (ImportError, AttributeError):
-        return call_modelling_layer(program, objective, limits, hint, report)
-    return _call_extension(cp_model_helper, text_model, wrapper, settings, program, objective, limits, hint, report)
-
-
 def model_text(program: Program, objective: Terms, hint: Mapping[int, int] | None) -> str:
     """Write a program as CpModelProto text; `<= upper` alone becomes a domain open to the left."""
     lines = [f"variables{{domain:[{lower},{upper}]}}" for lower, upper in zip(program.lower, program.upper, strict=True)]
@@ -127,17 +117,17 @@ def model_text(program: Program, objective: Terms, hint: Mapping[int, int] | Non
     return "\n".join(lines)
 
 
-def _call_extension(
-    extension: Any,
-    text_model: Any,
-    wrapper: Any,
-    settings: Any,
-    program: Program,
-    objective: Terms,
-    limits: Limits,
-    hint: Mapping[int, int] | None,
-    report: Report | None,
-) -> _Answer:
+def call_extension(
+    program: Program, objective: Terms, limits: Limits, hint: Mapping[int, int] | None = None, report: Report | None = None
+) -> _Answer | None:
+    """Run a program through the solver's extension module; None where the release offers no such interface."""
+    try:
+        from ortools.sat.python import cp_model_helper
+
+        extension: Any = cp_model_helper
+        text_model, wrapper, settings = extension.CpModelProto(), extension.SolveWrapper(), extension.SatParameters()
+    except (ImportError, AttributeError):
+        return None
     if not text_model.parse_text_format(model_text(program, objective, hint)):
         raise RuntimeError("the solver cannot read the model's text")
     for name, value in _parameters(limits).items():

@@ -36,7 +36,7 @@ def _standard_output_closed() -> Iterator[None]:
         os.close(nowhere)
 
 
-def minimise(program: Program, objective: Terms, nodes: int = 20_000, seconds: float | None = None, seed: int = 0) -> Result:
+def minimise(program: Program, objective: Terms, nodes: int = 2_000, seconds: float | None = None, seed: int = 0) -> Result:
     """Minimise a linear expression by branch and bound in floating point, then check the solution in integers.
 
     `nodes` bounds the search tree, so that the same problem gives the same answer on any machine. A solution that does not survive

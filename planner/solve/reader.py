@@ -75,7 +75,15 @@ def _forms(shapes: Sequence[Shape], pools: Sequence[Pool]) -> IntArray:
     numbers: dict[tuple[object, ...], int] = {}
     found = []
     for shape in shapes:
-        seen = (pools[shape.pool].gpu.name, shape.degrees, shape.batch, shape.locality, shape.partition, shape.weights_dtype, shape.kv_dtype)
+        seen = (
+            pools[shape.pool].gpu.name,
+            shape.degrees,
+            shape.batch,
+            shape.locality,
+            shape.partition,
+            shape.weights_dtype,
+            shape.kv_dtype,
+        )
         found.append(numbers.setdefault(seen, len(numbers)))
     return _column(found)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.plan.outcome import Status
 from planner.solve import confirm, cpsat, highs
+from planner.solve.decomposition.proof import decompose
 from planner.solve.greedy import greedy
 from planner.solve.instance import Instance
 from planner.solve.model import Model, Rule, build
@@ -15,7 +16,19 @@ from planner.solve.options import Progress, SolveOptions
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result, better
 
-SECONDARY_SHARE = 0.05
+FIRST_SHARE = 0.05
+"""Share of the effort of the first, short run."""
+
+MANY = 8
+"""Deployments from which taking them apart comes first."""
+
+DECOMPOSITION_SHARE = 0.25
+"""Share of the effort of each combination of deployments' choices."""
+
+NEAR = 2e-4
+"""Relative gap below which the long run is left out."""
+
+SECONDARY_SHARE = {"cost": 0.05, "gpus": 0.05, "communication": 0.02, "whole_scopes": 0.01, "order": 0.005}
 """Share of the effort that each tie-breaking stage gets."""
 
 
@@ -55,7 +68,9 @@ class Search:
     def limits(self, share: float = 1.0) -> cpsat.Limits:
         """Limits of one run: its share of the effort, and what is left of the time."""
         seconds = None if self._ends is None else max(0.0, self._ends - time.monotonic())
-        return cpsat.Limits(self.options.effort * share, seconds, self.options.gap if share == 1.0 else 0.0, self.options.seed)
+        return cpsat.Limits(
+            self.options.effort * share, seconds, self.options.gap if share in {1.0, FIRST_SHARE} else 0.0, self.options.seed
+        )
 
     @property
     def over(self) -> bool:
@@ -78,22 +93,36 @@ class Search:
         return result
 
     def primary(self, name: str, model: Model, objective: Terms) -> Result:
-        """Minimise the objective asked for: greedy start, CP-SAT, HiGHS where CP-SAT has not closed, and the second check.
+        """Minimise the objective asked for, with one method after another until one proves its answer.
 
-        Without a solution from either solver the greedy plan answers, as feasible.
+        A short run of CP-SAT decides small questions. Then deployments are taken apart, which proves most large ones; what is left goes to
+        CP-SAT in full, started from the best plan so far, and to HiGHS where it is installed. The best plan and the best bound win; the
+        greedy plan answers when nothing else does.
         """
-        start = self._start(model)
-        result = self.run(name, model.program, objective, 1.0)
-        if result.status is Status.INFEASIBLE:
-            return self.confirmed(model, objective)
-        if not result.closed and result.stopped_by != "gap" and not self.over and highs.available():
+        apart: Result | None = None
+        if self.instance.deployments >= MANY:
+            apart = self._apart(model, objective)
+        result = self.run(name, model.program, objective, FIRST_SHARE) if apart is None else apart
+        if not self._ended(result) and self.instance.deployments < MANY:
+            apart = self._apart(model, objective)
+            result = result if apart is None else better(apart, result)
+        if not self._ended(result) and not near(result):
+            start = result.values if result.values is not None else self._start(model)
+            if start is not None:
+                value = evaluate(objective, start)
+                result = better(result, Result(Status.FEASIBLE, start, value, None, "effort"))
+            hint = None if start is None else dict(enumerate(start))
+            result = better(result, self.run(name, model.program, objective, 1.0, hint))
+        if not self._ended(result) and not near(result) and highs.available():
             left = self.limits().seconds
             result = better(result, highs.minimise(model.program, objective, seconds=left, seed=self.options.seed))
-        if start is not None:
-            value = evaluate(objective, start)
-            if result.objective is None or value < result.objective:
-                result = replace(result, status=Status.FEASIBLE, values=start, objective=value)
-        return result
+        return self.confirmed(model, objective) if result.status is Status.INFEASIBLE else result
+
+    def _apart(self, model: Model, objective: Terms) -> Result | None:
+        return decompose(model, objective, replace(self.limits(), effort=self.options.effort * DECOMPOSITION_SHARE))
+
+    def _ended(self, result: Result) -> bool:
+        return result.closed or result.stopped_by == "gap" or self.over
 
     def confirmed(self, model: Model, objective: Terms) -> Result:
         """Ask a second check about a program that CP-SAT called infeasible."""
@@ -122,7 +151,7 @@ class Search:
             if count > program.upper[variable]:
                 return None
             fixed.lower[variable] = fixed.upper[variable] = count
-        return cpsat.minimise(fixed, model.cost, self.limits(SECONDARY_SHARE)).values
+        return cpsat.minimise(fixed, model.cost, self.limits(FIRST_SHARE)).values
 
     def widen(self, decision: Decision, wider: Instance, name: str, value: int) -> None:
         """Carry a decision over to a model with more shapes, the objective fixed at its value; the decision stays where that fails."""
@@ -133,6 +162,13 @@ class Search:
         values = self.complete(model, [known.get(shape, 0) for shape in wider.source.tolist()])
         if values is not None:
             decision.model, decision.values = model, values
+
+
+def near(result: Result) -> bool:
+    """Whether so little is left to prove that the effort is better spent on the ties."""
+    if result.objective is None or result.bound is None:
+        return False
+    return result.objective - result.bound <= NEAR * abs(result.objective)
 
 
 def stages_after(instance: Instance) -> tuple[str, ...]:
@@ -176,7 +212,7 @@ def break_ties(search: Search, decision: Decision, fixed: dict[str, int]) -> Non
             for stage, value in fixed.items():
                 whole.program.add_row("fixed", expression(whole, stage), upper=value)
             hint = {new: values[old] for new, old in zip(whole.count, model.count, strict=True)}
-            result = search.run(name, whole.program, whole.whole_scopes(), SECONDARY_SHARE, hint)
+            result = search.run(name, whole.program, whole.whole_scopes(), SECONDARY_SHARE[name], hint)
             if result.values is None:
                 continue
             model = whole
@@ -188,7 +224,7 @@ def break_ties(search: Search, decision: Decision, fixed: dict[str, int]) -> Non
             if current == 0:
                 result = Result(Status.OPTIMAL, values, 0, 0)
             else:
-                result = search.run(name, model.program, objective, SECONDARY_SHARE, dict(enumerate(values)))
+                result = search.run(name, model.program, objective, SECONDARY_SHARE[name], dict(enumerate(values)))
                 if result.values is None or (result.objective is not None and result.objective > current):
                     result = Result(Status.FEASIBLE, values, current, result.bound)
         assert result.values is not None

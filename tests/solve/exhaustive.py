@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from itertools import combinations, product
 
 from planner.solve.instance import Container, Instance, PoolScopes
@@ -40,7 +40,7 @@ def packs(scopes: tuple[tuple[int, int, int, Scope], ...], replicas: tuple[tuple
     for number, (size, count, container, within_part) in enumerate(replicas):
         groups += [(size, number, container, within_part)] * count
 
-    @lru_cache(maxsize=None)
+    @cache
     def place(index: int, state: tuple[Scope, ...], homes: tuple[int | None, ...]) -> bool:
         if index == len(groups):
             return True

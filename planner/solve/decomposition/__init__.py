@@ -1,0 +1,1 @@
+"""Bound and proof deployment by deployment: they meet only in a few rows."""
