@@ -57,7 +57,7 @@ def _latency(search: Search) -> Decision:
     """Worst time per output token, then worst time to first token: the least thresholds under which the shapes left still suffice."""
     first = _least_threshold(search, search.instance, "latency", search.instance.shapes.tpot)
     if isinstance(first, Result):
-        return Decision(first.status, stopped_by=first.stopped_by)
+        return Decision(first.status, stopped_by=None if first.closed else search.reason(first.stopped_by))
     stages = [Stage("latency", first.value, first.bound)]
     second = _least_threshold(search, first.model.instance, "first_token", first.model.instance.shapes.ttft)
     last = first
@@ -65,7 +65,8 @@ def _latency(search: Search) -> Decision:
         last = second
         stages.append(Stage("first_token", second.value, second.bound))
     proved = first.bound == first.value
-    decision = Decision(Status.OPTIMAL if proved else Status.FEASIBLE, last.model, last.values, stages, None if proved else "effort")
+    why = None if proved else search.reason("effort")
+    decision = Decision(Status.OPTIMAL if proved else Status.FEASIBLE, last.model, last.values, stages, why)
     break_ties(search, decision, {})
     return decision
 

@@ -116,7 +116,17 @@ class Search:
         if not self._ended(result) and not near(result) and highs.available():
             left = self.limits().seconds
             result = better(result, highs.minimise(model.program, objective, seconds=left, seed=self.options.seed))
-        return self.confirmed(model, objective) if result.status is Status.INFEASIBLE else result
+        if result.status is Status.INFEASIBLE:
+            return self.confirmed(model, objective)
+        if result.values is None and (start := self._start(model)) is not None:
+            result = better(result, Result(Status.FEASIBLE, start, evaluate(objective, start), None, "effort"))
+        return result if result.closed else replace(result, stopped_by=self.reason(result.stopped_by))
+
+    def reason(self, otherwise: str | None) -> str | None:
+        """Why the search ended: an interrupt or the clock, where they did, else as the last run says."""
+        if self.interrupted:
+            return "interrupt"
+        return "time" if self.over else otherwise
 
     def _apart(self, model: Model, objective: Terms) -> Result | None:
         return decompose(model, objective, replace(self.limits(), effort=self.options.effort * DECOMPOSITION_SHARE))
