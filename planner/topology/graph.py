@@ -1,8 +1,9 @@
 """The fabric as networkx graphs: hosts and switches, or down to the GPU.
 
-Vertices are named by kind: `host/h100-01`, `gpu/h100-01/3`, `nvswitch/rack-1`, `leaf/leaf-1`, `spine/spine-1`, `core`. Each edge carries `level` (the level it
-first serves), `link` (catalog name), `kind`, `alpha` [s], `beta` [s/B] and `bandwidth` [B/s, one direction]. The components of the subgraph of
-edges up to a level are the sets of GPUs joined at that level; the columns of the inventory hold the same components, computed once.
+Vertices are named by kind: `host/h100-01`, `gpu/h100-01/3`, `nvswitch/rack-1`, `leaf/leaf-1`, `spine/spine-1`, `core` (`core/east` for the island east).
+Each edge carries `level` (the level it first serves), `link` (catalog name), `kind`, `alpha` [s], `beta` [s/B] and `bandwidth` [B/s, one direction]. The
+components of the subgraph of edges up to a level are the sets of GPUs joined at that level; the columns of the inventory hold the same
+components, computed once.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ def host_keys(group: HostGroup, place: int, state: NDArray[np.int8]) -> dict[str
         keys["price"] = group.price.per_node
     if group.price.billing != "gpu":
         keys["billing"] = group.price.billing
+    if group.island is not None:
+        keys["island"] = group.island
     if group.failure_domains:
         keys["failure_domains"] = {kind: names[place if len(names) > 1 else 0] for kind, names in group.failure_domains.items()}
     for name, value in (("taken", TAKEN), ("failed", FAILED)):
@@ -113,8 +116,11 @@ def _raise_switches(graph: nx.Graph, fabric: Fabric) -> None:
     link_of: dict[str, Link] = {}
     spines_of: dict[str, dict[str, Link]] = {}
     top: dict[str, tuple[Link, float]] = {}
+    island_of: dict[str, str | None] = {}
     for group in groups:
         assert group.nics is not None
+        own = [f"leaf/{leaf}" for leaf in group.leaves] + [f"spine/{spine}" for spine in group.spines]
+        island_of.update((switch, group.island) for switch in own or [f"host/{name}" for name in group.names])
         for leaf in group.leaves:
             link_of.setdefault(leaf, group.nics.link)
             spines_of.setdefault(leaf, {}).update((spine, group.nics.link) for spine in group.spines)
@@ -131,10 +137,13 @@ def _raise_switches(graph: nx.Graph, fabric: Fabric) -> None:
             _edge(graph, f"leaf/{leaf}", f"spine/{spine}", "spine", spine_link, uplink / len(spines))
             carried = top.get(f"spine/{spine}", (spine_link, 0.0))[1] + uplink / len(spines) / fabric.network.spine_oversubscription
             top[f"spine/{spine}"] = (spine_link, carried)
-    if len(top) > 1:
-        graph.add_node(CORE, kind="core", name=CORE)
-        for switch, (link, bandwidth) in top.items():
-            _edge(graph, switch, CORE, "fabric", link, bandwidth)
+    for island in dict.fromkeys(island_of.values()):
+        members = [switch for switch in top if island_of[switch] == island]
+        core = CORE if island is None else f"{CORE}/{island}"
+        if len(members) > 1:
+            graph.add_node(core, kind="core", name=island or CORE)
+            for switch in members:
+                _edge(graph, switch, core, "fabric", *top[switch])
 
 
 def gpu_graph(fabric: Fabric) -> nx.Graph:

@@ -33,7 +33,8 @@ class HostGroup:
     """Nodes that are alike and hang on the same switches.
 
     `path` is the place in the document. `leaves` are the leaf switches of every node (one per rail), `spines` what those hang on; both empty
-    without a network. `failure_domains` maps a kind (rack, row) to one name for all nodes or one per node.
+    without a network. `failure_domains` maps a kind (rack, row) to one name for all nodes or one per node. Nodes of different `island`s are joined by
+    no network.
     """
 
     path: str
@@ -46,6 +47,7 @@ class HostGroup:
     nvlink_domain: str | None
     price: Price
     failure_domains: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    island: str | None = None
 
     def likeness(self) -> tuple[object, ...]:
         """What nodes must share to be in one pool: GPU type, wiring, NICs, price, billing, and whether a domain joins them."""

@@ -127,7 +127,8 @@ def take_stock(groups: Sequence[HostGroup], state: NDArray[np.int8] | None = Non
         components.join_all([*(vertex("leaf", name) for name in leaves), *(vertex("spine", name) for name in spines)])
     spine = spread(together=[a or b for a, b in zip(in_domain, wired, strict=True)])
     networked = [group.nics is not None for group in groups]
-    components.join_all(number for number, has_nics in enumerate(networked) if has_nics)
+    for island in dict.fromkeys(group.island for group in groups):
+        components.join_all(number for number, has_nics in enumerate(networked) if has_nics and groups[number].island == island)
     fabric = spread(together=[a or b for a, b in zip(in_domain, networked, strict=True)])
 
     return Inventory(

@@ -96,5 +96,6 @@ class NodeGroup(NodeSettings):
         default=None, description="Direct links of an irregular mesh as GPU, GPU, number of links: [[0, 1, 2], [1, 2, 1]]"
     )
     nvlink_domain: Name | None = Field(default=None, description="Name of an NVLink domain that joins several nodes (NVL72 trays)")
+    island: Name | None = Field(default=None, description="Network the nodes hang on, where the cluster has several that nothing joins")
     leaf: Names | None = Field(default=None, min_length=1, description="Leaf switch, or a list with one leaf per rail")
     spine: Names | None = Field(default=None, min_length=1, description="Spine switches the leaves hang on")

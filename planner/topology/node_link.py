@@ -41,6 +41,7 @@ class HostVertex(NodeSettings):
     gpus: int = Field(default=0, ge=0, le=1024)
     pairs: tuple[tuple[Index, ...], ...] | None = None
     nvlinks: tuple[tuple[Index, Index, float], ...] | None = None
+    island: Name | None = None
     taken: tuple[Index, ...] = ()
     failed: tuple[Index, ...] = ()
 

@@ -37,6 +37,11 @@ def at(path: str, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return [replace(diagnostic, place=Place(path=path)) for diagnostic in diagnostics]
 
 
+def _unnamed(switch: str, group: NodeGroup) -> str:
+    """Name of the switch nobody named: one for each island."""
+    return switch if group.island is None else f"{switch}-{group.island}"
+
+
 class Resolver:
     """Turns node groups into host groups and gathers everything that is wrong on the way."""
 
@@ -70,10 +75,10 @@ class Resolver:
         leaves = self._leaves(group, path)
         if gpu is None or wiring is None or not names:
             return None
-        spines = group.spine or ((UNNAMED_SPINE,) if not self._names_spine else ())
+        spines = group.spine or ((_unnamed(UNNAMED_SPINE, group),) if not self._names_spine else ())
         if not leaves:
             spines = ()
-        return HostGroup(path, names, gpu, wiring, nics, leaves, spines, group.nvlink_domain, price, domains)
+        return HostGroup(path, names, gpu, wiring, nics, leaves, spines, group.nvlink_domain, price, domains, group.island)
 
     def _hosts(self, text: str, path: str) -> tuple[str, ...]:
         try:
@@ -126,7 +131,7 @@ class Resolver:
             self.fault(
                 "LEAF_MISSING", f"{path}.spine", f"{group.name} has a spine but no leaf", "write leaf: with the name of its leaf switch"
             )
-        leaves = group.leaf or ((UNNAMED_LEAF,) if not self.names_leaf else ())
+        leaves = group.leaf or ((_unnamed(UNNAMED_LEAF, group),) if not self.names_leaf else ())
         if len(leaves) > group.nics.count:
             message = f"{group.name} hangs on {len(leaves)} leaves with {group.nics.count} network interfaces"
             self.fault("LEAVES_EXCEED_NICS", f"{path}.leaf", message, "write at most one leaf per interface")
