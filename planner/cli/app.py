@@ -35,6 +35,11 @@ app.command("planner.cli.validate:validate", name="validate")
 app.command("planner.cli.catalog:catalog", name="catalog")
 app.command("planner.cli.schema:schema", name="schema")
 app.command("planner.cli.init:init", name="init")
+app.command("planner.cli.estimate:estimate", name="estimate")
+app.command("planner.cli.scaling:scaling", name="scaling")
+app.command("planner.cli.crossover:crossover", name="crossover")
+app.command("planner.cli.regimes:regimes", name="regimes")
+app.command("planner.cli.memory:memory", name="memory")
 app.register_install_completion_command(name="--install-completion")
 
 
