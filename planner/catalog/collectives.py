@@ -73,7 +73,8 @@ class CollectiveSeries:
     """Constants of one operation of one library version on one fabric.
 
     `form` is ring or tree, the hops that fit the starts: start ~ `c0` + `alpha` x hops [s]. `legal_ranks` lists the group sizes the library's own
-    kernels accept, empty = any. `segments` maps measured ranks to pieces in order of size.
+    kernels accept, empty = any. `segments` maps measured ranks to pieces in order of size. `ranks_inside` is how many of the ranks shared a scale-up scope
+    where the series was measured over several scopes, 1 otherwise.
     """
 
     fabric: str
@@ -87,6 +88,7 @@ class CollectiveSeries:
     basis: str
     source: str
     segments: Mapping[int, tuple[Segment, ...]]
+    ranks_inside: int = 1
 
     def hops(self, ranks: int) -> float:
         """Hops of the operation among `ranks` by the series' form."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, Final
 
+from planner.catalog.collectives import CollectiveSeries
 from planner.catalog.facts import Fact
 from planner.diagnostics import Diagnostic, PlannerError
 
@@ -58,7 +59,7 @@ class Link:
 
     `bandwidth` and `hockney_bandwidth`, `calibrated_bandwidth` [B/s] count one direction, per GPU or per port; the alphas [s] are per
     message. `peer_bandwidth` [B/s] is what one pair of GPUs gets at most, where that is less than `bandwidth` (a mesh reaches one peer through one
-    of its links), else None.
+    of its links), else None. `measured` are collectives that somebody timed on links of his own; they stand before the catalog's series.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Link:
     calibrated_alpha: Fact
     calibrated_bandwidth: Fact
     peer_bandwidth: Fact | None = None
+    measured: tuple[CollectiveSeries, ...] = field(default=(), hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def _links() -> dict[str, Link]:
     sources: Mapping[str, str] = table["sources"]
     found: dict[str, Link] = {}
     for name, entry in table["links"].items():
-        facts = {field: _fact(value, sources) for field, value in entry.items() if field != "kind"}
+        facts: dict[str, Any] = {key: _fact(value, sources) for key, value in entry.items() if key != "kind"}
         found[name] = Link(name=name, kind=entry["kind"], **facts)
     return found
 

@@ -86,6 +86,14 @@ def _fabrics(entry: Link, gpu: str | None) -> tuple[str, ...]:
     return (*own, *sorted(_MEASURED.get(entry.kind, ("nvlink3-a100",)), key=distance))
 
 
+def own_series(entry: Link, library: str, operation: str, ranks_inside: int = 1) -> CollectiveSeries | None:
+    """Series of an operation that somebody timed on links of his own, None without one."""
+    for series in entry.measured:
+        if (series.library, series.operation, series.ranks_inside) == (library, operation, ranks_inside):
+            return series
+    return None
+
+
 def _effective_bandwidth(path: LinkPath, ranks: int) -> float:
     """Nominal bandwidth of one rank among `ranks` [B/s]: a mesh reaches each peer through one link only, shared lanes carry their share."""
     if path.link.peer_bandwidth is not None:
@@ -96,6 +104,10 @@ def _effective_bandwidth(path: LinkPath, ranks: int) -> float:
 def _find(path: LinkPath, library: str, operation: str, ranks: int, gpu: str | None, version: str | None) -> _Source:
     """Series for an operation: the engine's own, else NCCL's; half an all-reduce stands for one that was not measured."""
     entry = path.link
+    # Engines bring kernels of their own for all-reduce only; for the rest, what somebody timed of NCCL is what will run.
+    timed = own_series(entry, "nccl", operation) if operation != "all_reduce" or library == "nccl" else None
+    if timed is not None:
+        return _Source(timed, 1.0, 1.0, 1.0)
     for fabric in _fabrics(entry, gpu):
         candidates = [(library, operation, 1.0), ("nccl", operation, 1.0)]
         if operation != "all_reduce":
@@ -107,6 +119,8 @@ def _find(path: LinkPath, library: str, operation: str, ranks: int, gpu: str | N
             series = find_series(fabric, name, measured, version if name == library else None)
             if series is None or (series.legal_ranks and ranks not in series.legal_ranks):
                 continue
+            if (own := own_series(entry, name, measured)) is not None:
+                return _Source(own, 1.0, 1.0, share)
             reference = link(_BOX_LINKS.get(fabric, fabric))
             # Shares of the nominal bandwidth: constants of the link against the reference's, and the path's nominal against the link's.
             narrowed = _effective_bandwidth(path, ranks) / _full_bandwidth(entry, ranks)
@@ -187,7 +201,11 @@ def collective_time(
         if count <= 1:
             continue
         chosen = counts == count
-        if path.link.kind in NIC_KINDS:
+        own = own_series(path.link, "nccl", operation)
+        if path.link.kind in NIC_KINDS and own is not None:
+            times, _ = own.time(int(count), sizes[chosen])
+            seconds[chosen], names[chosen] = times, f"nccl-{own.form}-network"
+        elif path.link.kind in NIC_KINDS:
             seconds[chosen], names[chosen] = network_time(operation, path, int(count), sizes[chosen])
         else:
             source = _find(path, library, operation, int(count), gpu, version)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.collectives import Numbers
-from planner.cost.collectives_calibrated import collective_time
+from planner.cost.collectives_calibrated import collective_time, own_series
 from planner.cost.collectives_network import network_parts
 from planner.topology.paths import LinkPath
 
@@ -45,6 +45,8 @@ def hierarchical_all_reduce_time(
     alone, names = collective_time("all_reduce", inner, engine, ranks_inside, sizes, gpu=gpu, version=version)
     if scopes <= 1:
         return alone, names
+    if (measured := _measured("all_reduce", outer, ranks_inside, scopes, sizes)) is not None:
+        return measured
     start_out, move_out, form = network_parts("all_reduce", outer, scopes, sizes / ranks_inside)
     start_in, move_in = _inside_all_reduce(inner, ranks_inside, sizes, gpu)
     total = start_in + start_out + _overlapped(move_in, move_out, sizes)
@@ -72,6 +74,8 @@ def hierarchical_time(
     sizes = np.asarray(message_bytes, dtype=np.float64)
     if scopes <= 1:
         return collective_time(operation, inner, engine, ranks_inside, sizes, gpu=gpu)
+    if (measured := _measured(operation, outer, ranks_inside, scopes, sizes)) is not None:
+        return measured
     if operation == "all_to_all":
         start_out, move_out, _ = network_parts(operation, outer, scopes, sizes)
         inside, _ = collective_time(operation, inner, engine, ranks_inside, sizes / scopes, gpu=gpu)
@@ -83,6 +87,15 @@ def hierarchical_time(
     start_in, _ = collective_time(operation, inner, engine, ranks_inside, np.zeros(()), gpu=gpu)
     total = start_in + start_out + _overlapped(inside - start_in, move_out, sizes)
     return np.maximum(total, inside), np.full(sizes.shape, f"hierarchical-{form}")
+
+
+def _measured(operation: str, outer: LinkPath, ranks_inside: int, scopes: int, sizes: FloatArray) -> Named | None:
+    """Time and algorithm of a group of exactly this form that somebody timed over this network, None where nobody did."""
+    series = own_series(outer.link, "nccl", operation, ranks_inside)
+    if series is None or ranks_inside * scopes not in series.segments:
+        return None
+    times, _ = series.time(ranks_inside * scopes, np.atleast_1d(sizes))
+    return times.reshape(sizes.shape), np.full(sizes.shape, "nccl-measured")
 
 
 def _inside_all_reduce(inner: LinkPath, ranks: int, sizes: FloatArray, gpu: str | None) -> tuple[FloatArray, FloatArray]:

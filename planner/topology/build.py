@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.catalog.measured import NOTHING, Measurements
 from planner.diagnostics import Diagnostic, Severity, raise_errors
 from planner.topology.document import FabricDescription, TopologyDocument
 from planner.topology.fabric import Fabric
@@ -19,8 +20,8 @@ from planner.topology.pools import Pool, inside_path, leaf_ratio, network_path
 from planner.topology.resolve import resolve
 
 
-def build_fabric(document: TopologyDocument) -> Fabric:
-    """Build the fabric a document describes.
+def build_fabric(document: TopologyDocument, measured: Measurements = NOTHING) -> Fabric:
+    """Build the fabric a document describes, links and GPUs replaced by what was `measured` of them.
 
     Raises
     ------
@@ -28,6 +29,8 @@ def build_fabric(document: TopologyDocument) -> Fabric:
         With every fault of the document, each with its document path as place.
     """
     groups, sources, diagnostics = resolve(document)
+    if measured is not NOTHING:
+        groups = tuple(as_measured(group, measured) for group in groups)
     inventory = take_stock(groups)
     state, faults = read_states(sources, inventory)
     # With a group that could not be read, its nodes would only seem to be missing.
@@ -36,6 +39,18 @@ def build_fabric(document: TopologyDocument) -> Fabric:
     inventory = replace(inventory, state=state)
     pools, pool_of_node = _pool(inventory, network)
     return Fabric(document.name, document.currency, inventory, pools, pool_of_node, network, (*diagnostics, *_price_notes(pools)))
+
+
+def as_measured(group: HostGroup, measured: Measurements) -> HostGroup:
+    """The group with its links and GPUs as somebody measured them; direct links of a mesh keep their widths."""
+    wiring, nics = group.wiring, group.nics
+    link = None if wiring.link is None else measured.link(wiring.link)
+    return replace(
+        group,
+        gpu=measured.gpu(group.gpu),
+        wiring=replace(wiring, link=link, pcie=measured.link(wiring.pcie)),
+        nics=None if nics is None else replace(nics, link=measured.link(nics.link)),
+    )
 
 
 def _pool(inventory: Inventory, network: FabricDescription) -> tuple[tuple[Pool, ...], Labels]:
