@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from planner.plan.outcome import Objective, Outcome, PlacedReplica
+from planner.plan.outcome import Objective, Outcome, PlacedReplica, Status
 from planner.plan.shape import Shape
+from planner.solve.no_plan import why_no_plan
 from planner.solve.objectives import decide
 from planner.solve.options import SolveOptions
 from planner.solve.placement import place, touched_whole_scopes
@@ -50,7 +51,8 @@ def solve(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequ
     instance = read(problem, fabric, shapes, loads)
     decision = decide(instance, options, RULES)
     if decision.model is None:
-        return Outcome(decision.status, None, (), decision.stopped_by)
+        reasons = why_no_plan(instance, fabric, options) if decision.status is Status.INFEASIBLE else ()
+        return Outcome(decision.status, None, (), decision.stopped_by, diagnostics=reasons)
     placed = place(decision.model, decision.values)
     chosen = decision.model.instance
     names = scope_gpus(fabric, chosen, placed)

@@ -69,7 +69,8 @@ class PoolScopes:
     `free` usable GPUs, `capacity` all GPUs, `leaf`, `spine` and `fabric` numbers of the parts
     of the network they lie in (each inside the next), `order` the canonical rank of the scope by
     its name. `parts` holds the free GPUs of each pair or mesh of every scope (empty tuples without them), `nodes` those of each node.
-    `node_price` is what opening one node costs where the pool is billed by whole node [1e-6 $/h], else None.
+    `node_price` is what opening one node costs where the pool is billed by whole node [1e-6 $/h], else None. `untouched` asks what freeing
+    GPUs would bring: `free` then counts all GPUs that could be free, `untouched` those that are.
     """
 
     free: IntArray
@@ -81,6 +82,7 @@ class PoolScopes:
     parts: tuple[tuple[int, ...], ...]
     nodes: tuple[tuple[int, ...], ...]
     node_price: int | None = None
+    untouched: IntArray | None = None
     _slots: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:

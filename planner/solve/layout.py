@@ -35,7 +35,7 @@ class Pin(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """One way to use a scope: `nodes` of its nodes opened, which offer `free` GPUs."""
+    """One way to use a scope: `nodes` of its nodes opened (or, where freeing is asked about, GPUs freed), which offer `free` GPUs."""
 
     nodes: int
     free: int
@@ -160,6 +160,9 @@ def pin_slots(scopes: PoolScopes, pin: Pin) -> int:
 def _openings(scopes: PoolScopes, scope: int) -> tuple[Opening, ...]:
     """Ways to use one scope; opening the fullest nodes first offers most, so only those are listed."""
     free = int(scopes.free[scope])
+    if scopes.untouched is not None:
+        now = int(scopes.untouched[scope])
+        return tuple(Opening(count - now, count) for count in range(now, free + 1) if count)
     nodes = sorted((count for count in scopes.nodes[scope] if count), reverse=True) if scopes.nodes else []
     if scopes.node_price is None or len(nodes) < 2:
         return (Opening(1, free),)
@@ -188,7 +191,7 @@ def lay_out(instance: Instance, pool: int) -> PoolLayout:
     pins = tuple(kind for kind in kinds if kind.groups > 1)
     nested = sizes_nest(items)
     everywhere = np.arange(len(scopes), dtype=np.int64)
-    if not pins or (nested and scopes.node_price is None and pins_nest(kinds)):
+    if not pins or (nested and scopes.node_price is None and scopes.untouched is None and pins_nest(kinds)):
         return PoolLayout(pool, scopes, items, nested, pins, (Cell({}, everywhere, _classes(scopes, everywhere)),))
     tightest = max(pin.container for pin in pins)
     ids = container_ids(scopes, tightest)

@@ -125,7 +125,7 @@ def build(instance: Instance, rules: Sequence[Rule], keep_whole: bool = False) -
         if not len(instance.of_pool(pool)):
             continue
         layout = lay_out(instance, pool)
-        billed_by_node = layout.scopes.node_price is not None
+        billed_by_node = layout.scopes.node_price is not None or layout.scopes.untouched is not None
 
         def gated(group: ScopeClass, by_node: bool = billed_by_node, pinned: bool = layout.pinned_by_rows) -> bool:
             # Rows that pin over the whole pool need its whole room on their right-hand side; the placement keeps scopes whole there.

@@ -87,8 +87,7 @@ def test_knapsack_finds_the_least_cover_and_all_minimal_ones_near_it(seed):
     minimal = {
         counts
         for counts, cost in covers.items()
-        if cost <= least + 5
-        and not any(n and (*counts[:i], n - 1, *counts[i + 1 :]) in covers for i, n in enumerate(counts))
+        if cost <= least + 5 and not any(n and (*counts[:i], n - 1, *counts[i + 1 :]) in covers for i, n in enumerate(counts))
     }
     listed, complete = knapsack.near(costs, least + 5, 10_000)
     assert complete

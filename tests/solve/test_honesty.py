@@ -23,7 +23,13 @@ def hard(deployments: int = 14) -> Instance:
     draw = random.Random(5)
     pools = [free_pool(*(draw.randint(3, 8) for _ in range(60))) for _ in range(3)]
     rows = [
-        ShapeRow(size := draw.choice([1, 2, 4, 8]), draw.randint(70, 130) * size, draw.randint(7_000, 13_000) * size, deployment, draw.randrange(3))
+        ShapeRow(
+            size := draw.choice([1, 2, 4, 8]),
+            draw.randint(70, 130) * size,
+            draw.randint(7_000, 13_000) * size,
+            deployment,
+            draw.randrange(3),
+        )
         for deployment in range(deployments)
         for _ in range(7)
     ]

@@ -18,7 +18,7 @@ from planner.solve.placement import place
 from planner.solve.rules import RULES
 from tests.solve.fleets import random_instance
 
-SEEDS = [seed for seed in range(40)]
+SEEDS = list(range(40))
 
 
 def value(instance: Instance) -> int | None:
