@@ -98,8 +98,14 @@ def answer(path: str, options: Options | None = None) -> Answer:
 def answer_loaded(loaded: LoadedProblem, options: Options | None = None) -> Answer:
     """Answer a problem that is already loaded."""
     options = options or Options()
-    menu = build_menu(loaded, force=parse_degrees(options.force) if options.force else None)
-    outcome = _outcome(loaded, menu, options)
+    return answer_menu(loaded, build_menu(loaded, force=parse_degrees(options.force) if options.force else None), options)
+
+
+def answer_menu(
+    loaded: LoadedProblem, menu: Menu, options: Options, rearrange: Callable[[Outcome], Outcome] = lambda outcome: outcome
+) -> Answer:
+    """Answer a problem whose menu is known; `rearrange` may exchange GPUs that are alike before the plan is written down and audited."""
+    outcome = rearrange(_outcome(loaded, menu, options))
     warnings = (*loaded.warnings, *menu.diagnostics, *outcome.diagnostics)
     plan = plan_document(loaded, menu, outcome, warnings)
     found = audit(loaded.problem, loaded.fabric, loaded.architectures, plan) if outcome.replicas else ()

@@ -38,12 +38,22 @@ def evaluate_layouts(
     """
     if not grid:
         return [], []
-    table = _table(context, grid)
-    most = table.memory.max_sequences.copy()
-    refused = [_memory_rejection(context, table, int(row)) for row in np.flatnonzero(most < 1)]
-    np.minimum(most, context.sequences_per_rank * table.shapes.data_parallel, out=most)
-    if context.concurrency is not None:
-        np.minimum(most, context.concurrency, out=most)
+    table = layout_table(context, grid)
+    return evaluate_table(context, table, most_sequences(context, table), price_per_gpu, every_batch)
+
+
+def most_sequences(context: PoolSetting, table: Evaluated) -> IntArray:
+    """Most sequences of one replica of each layout [n] that memory, the engine and the load allow; below 1 where memory holds none."""
+    most = np.minimum(table.memory.max_sequences, context.sequences_per_rank * table.shapes.data_parallel)
+    return most if context.concurrency is None else np.minimum(most, context.concurrency)
+
+
+def evaluate_table(
+    context: PoolSetting, table: Evaluated, most: IntArray, price_per_gpu: float | None, every_batch: bool
+) -> tuple[list[Shape], list[Rejection]]:
+    """Evaluate layouts whose memory is known, each at its best batch up to `most` [n]."""
+    grid = table.layouts
+    refused = [_memory_rejection(context, table, int(row)) for row in np.flatnonzero(table.memory.max_sequences < 1)]
 
     def times_of(shapes: ShapeArrays) -> TimesTable:
         return evaluate(context.setting, shapes)
@@ -87,7 +97,7 @@ def smaller_batches(rows: IntArray, batch: IntArray) -> tuple[IntArray, IntArray
     return columns[0], columns[1]
 
 
-def _table(context: PoolSetting, grid: Sequence[Layout]) -> Evaluated:
+def layout_table(context: PoolSetting, grid: Sequence[Layout]) -> Evaluated:
     """Columns of the layouts, and their memory at a batch of one sequence on every data-parallel rank."""
     columns = as_columns(
         [

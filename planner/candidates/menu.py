@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.candidates.columns import evaluate_layouts
@@ -37,10 +37,13 @@ class Menu:
         return self.settings[shape.deployment, shape.pool, shape.weights_dtype, shape.kv_dtype]
 
 
-def build_menu(loaded: LoadedProblem, force: Degrees | None = None) -> Menu:
+Evaluator = Callable[[PoolSetting, Sequence[Layout], float | None, bool], tuple[list[Shape], list[Rejection]]]
+
+
+def build_menu(loaded: LoadedProblem, force: Degrees | None = None, evaluator: Evaluator = evaluate_layouts) -> Menu:
     """Enumerate and evaluate the shapes of a problem.
 
-    `force` keeps only these degrees. A shape that cannot be used never aborts the search: it becomes a `Rejection`.
+    `force` keeps only these degrees. `evaluator` may answer from what it has evaluated before. A shape that cannot be used never aborts the search: it becomes a `Rejection`.
     """
     shapes: list[Shape] = []
     rejected: list[Rejection] = []
@@ -57,7 +60,7 @@ def build_menu(loaded: LoadedProblem, force: Degrees | None = None) -> Menu:
                 settings[index, room.pool.index, precision.weights, precision.kv_cache] = setting
                 grid, refused = _legal_grid(loaded, setting, room, force)
                 rejected.extend(refused)
-                found, refused = evaluate_layouts(setting, grid, price_per_gpu=prices[room.pool.index], every_batch=latency)
+                found, refused = evaluator(setting, grid, prices[room.pool.index], latency)
                 shapes.extend(found)
                 rejected.extend(refused)
     loads, units = zip(*(load_of(loaded, index) for index in range(len(loaded.problem.deployments))), strict=True)

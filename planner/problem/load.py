@@ -86,7 +86,41 @@ def load_problem(path: str, overrides: Sequence[str] = ()) -> LoadedProblem:
     PlannerError
         With every fault of all files, each with file, line, column and path where it has one.
     """
-    return _problem(_read(path), path, overrides)
+    return load_source(_read(path), path, overrides)
+
+
+def read_problem(path: str) -> Source:
+    """Read the problem file at `path` as data, with the topology it names written into it, so that the result stands by itself.
+
+    A topology that cannot be read is left as it is named; `load_source` reports it.
+
+    Raises
+    ------
+    PlannerError
+        When the file cannot be read or holds no keys.
+    """
+    source = _read(path)
+    named = source.data.get("topology")
+    if isinstance(named, str) and named:
+        folder = FilePath() if path == STDIN else FilePath(path).parent
+        try:
+            inner = _read(without_detours(folder / named))
+        except PlannerError:
+            return source
+        if not inner.faults:
+            return replace(source, data={**source.data, "topology": inner.data})
+    return source
+
+
+def load_source(source: Source, path: str, overrides: Sequence[str] = ()) -> LoadedProblem:
+    """Load a problem that has been read already; `path` tells what the paths inside it are relative to.
+
+    Raises
+    ------
+    PlannerError
+        As `load_problem` does.
+    """
+    return _problem(source, path, overrides)
 
 
 def load_topology(path: str, overrides: Sequence[str] = ()) -> LoadedTopology:
