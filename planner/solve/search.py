@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.plan.outcome import Status
 from planner.solve import confirm, cpsat, highs
 from planner.solve.decomposition.proof import decompose
+from planner.solve.decomposition.split import split
 from planner.solve.greedy import greedy
 from planner.solve.instance import Instance
 from planner.solve.model import Model, Rule, build
@@ -88,9 +89,18 @@ class Search:
                 known[:] = [known[0] if incumbent is None else incumbent, known[1] if bound is None else bound]
                 progress(Progress(name, known[0], known[1]))
 
-        result = cpsat.minimise(program, objective, self.limits(share), hint, report)
+        limits = self.limits(share)
+        result = self.guarded(lambda: cpsat.minimise(program, objective, limits, hint, report))
         self.interrupted = self.interrupted or result.stopped_by == "interrupt"
         return result
+
+    def guarded(self, step: Callable[[], Result]) -> Result:
+        """Run one step; Ctrl-C ends it without a result instead of ending the program, and no other step follows."""
+        try:
+            return step()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return Result(Status.UNKNOWN, stopped_by="interrupt")
 
     def primary(self, name: str, model: Model, objective: Terms) -> Result:
         """Minimise the objective asked for, with one method after another until one proves its answer.
@@ -115,7 +125,8 @@ class Search:
             result = better(result, self.run(name, model.program, objective, 1.0, hint))
         if not self._ended(result) and not near(result) and highs.available():
             left = self.limits().seconds
-            result = better(result, highs.minimise(model.program, objective, seconds=left, seed=self.options.seed))
+            opinion = self.guarded(lambda: highs.minimise(model.program, objective, seconds=left, seed=self.options.seed))
+            result = better(result, opinion)
         if result.status is Status.INFEASIBLE:
             return self.confirmed(model, objective)
         if result.values is None and (start := self._start(model)) is not None:
@@ -129,7 +140,9 @@ class Search:
         return "time" if self.over else otherwise
 
     def _apart(self, model: Model, objective: Terms) -> Result | None:
-        return decompose(model, objective, replace(self.limits(), effort=self.options.effort * DECOMPOSITION_SHARE))
+        limits = replace(self.limits(), effort=self.options.effort * DECOMPOSITION_SHARE)
+        parts = split(model, objective)
+        return None if parts is None else self.guarded(lambda: decompose(model, objective, parts, limits))
 
     def _ended(self, result: Result) -> bool:
         return result.closed or result.stopped_by == "gap" or self.over

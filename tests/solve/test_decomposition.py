@@ -36,8 +36,9 @@ def fleet(seed: int) -> Instance:
 def assert_equals_direct(seed: int) -> bool:
     model = build(fleet(seed), RULES)
     direct = cpsat.minimise(model.program, model.cost, EFFORT)
-    apart = decompose(model, model.cost, EFFORT)
-    assert apart is not None
+    parts = split(model, model.cost)
+    assert parts is not None
+    apart = decompose(model, model.cost, parts, EFFORT)
     if direct.objective is None:
         assert direct.status is Status.INFEASIBLE
         assert apart.objective is None
@@ -110,10 +111,10 @@ def test_programs_with_other_variables_are_not_taken_apart():
     rows = [ShapeRow(4, deployment=0), ShapeRow(4, deployment=1)]
     by_node = instance_of(rows, [1, 1], [pool_of([ScopeRow(8)], node_price=5)])
     model = build(by_node, RULES)
-    assert decompose(model, model.cost, EFFORT) is None
+    assert split(model, model.cost) is None
 
 
 def test_limits_on_replicas_are_not_taken_apart():
     rows = [ShapeRow(4, deployment=0), ShapeRow(4, deployment=1)]
     model = build(instance_of(rows, [1, 1], [free_pool(8, 8)], [ReplicaLimits(2), ReplicaLimits()]), RULES)
-    assert decompose(model, model.cost, EFFORT) is None
+    assert split(model, model.cost) is None

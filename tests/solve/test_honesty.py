@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from planner.plan.outcome import Status
-from planner.solve import cpsat, highs
+from planner.solve import cpsat, highs, search
 from planner.solve.answer import told
 from planner.solve.instance import Instance
 from planner.solve.objectives import decide
@@ -114,3 +114,16 @@ def test_an_interrupt_ends_the_stages(monkeypatch):
     assert decision.stopped_by == "interrupt"
     assert [stage.name for stage in decision.stages] == ["cost"]
     assert len(calls) == 1
+
+
+def test_ctrl_c_during_python_work_keeps_the_best_plan(monkeypatch):
+    """Between runs of the solver an interrupt arrives as an exception: what was found so far is kept and told as interrupted."""
+    monkeypatch.setattr(search, "decompose", raise_interrupt)
+    decision = decide(hard(), SolveOptions(), RULES)
+    assert decision.status is Status.FEASIBLE
+    assert decision.stopped_by == "interrupt"
+    assert [stage.name for stage in decision.stages] == ["cost"]
+
+
+def raise_interrupt(*_):
+    raise KeyboardInterrupt

@@ -9,7 +9,7 @@ import numpy as np
 from planner.plan.outcome import Status
 from planner.solve import cpsat
 from planner.solve.decomposition.columns import PRICE_UNITS, Bound, Column, Pool, combine, generate, reduced_costs
-from planner.solve.decomposition.split import Parts, split
+from planner.solve.decomposition.split import Parts
 from planner.solve.model import Model
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result
@@ -21,16 +21,13 @@ LISTED = (100, 400, 1500)
 """Most columns of one deployment that are listed, round after round."""
 
 
-def decompose(model: Model, objective: Terms, limits: cpsat.Limits) -> Result | None:
+def decompose(model: Model, objective: Terms, parts: Parts, limits: cpsat.Limits) -> Result:
     """Minimise by deployments: bound by column generation, plan by a restricted master, proof by enumeration.
 
     At the prices of the best bound, every column of a plan cheaper than `upper` has a reduced cost within upper - bound of its deployment's
-    own least; when all minimal columns within that distance are listed, CP-SAT over them proves the optimum. None where the program does
-    not fall apart.
+    own least; when all minimal columns within that distance are listed, CP-SAT over them proves the optimum. `parts` are the model's, as
+    `split` gives them.
     """
-    parts = split(model, objective)
-    if parts is None:
-        return None
     pool = Pool(parts)
     unit = gcd(*(int(cost) for cost in parts.cost.tolist())) or 1
     bound = generate(pool, unit)
