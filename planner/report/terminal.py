@@ -104,7 +104,7 @@ def _figures(
         f"efficiency {percent(times.efficiency)}" + (f" (asked >= {percent(efficiency)})" if efficiency is not None else "")
     )
     asked = f"  (asked <= {milliseconds(ttft)})" if ttft is not None else ""
-    waits = f" + queueing {milliseconds(times.queueing_s)}" if times.queueing_s > 0 else ""
+    waits = f" + waiting {milliseconds(times.queueing_s)}" if times.queueing_s > 0 else ""
     yield (
         f"first token      {milliseconds(times.ttft_s)}{asked}   prefill {milliseconds(times.prefill_compute_s)} + "
         f"communication {milliseconds(times.prefill_comm_s)}{waits}"
