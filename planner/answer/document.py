@@ -91,7 +91,7 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
             planner=__version__,
             ortools=metadata.version("ortools"),
             catalog_sha256=catalog_sha256(),
-            profile=problem.profile,
+            profile=loaded.profile.name,
             seed=problem.seed,
         ),
     )

@@ -1,4 +1,4 @@
-"""`planner schema`: the JSON Schema of a problem or a topology, for editors."""
+"""`planner schema`: the JSON Schema of a problem, a topology or a profile, for editors."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Literal
 from planner.cli.console import print_json
 
 
-def schema(kind: Literal["problem", "topology"] = "problem", /) -> int:
-    """Print the JSON Schema of problem or topology files.
+def schema(kind: Literal["problem", "topology", "profile"] = "problem", /) -> int:
+    """Print the JSON Schema of problem, topology or profile files.
 
     Parameters
     ----------
     kind
-        Which document: `problem` or `topology`.
+        Which document: `problem`, `topology` or `profile`.
     """
     from planner.problem.schema import json_schema
 

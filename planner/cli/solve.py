@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -26,7 +26,7 @@ def solve(
     explain: str | None = None,
     time_limit: str | None = None,
     gap: float = 0.0,
-    profile: Literal["calibrated", "hockney"] | None = None,
+    profile: str | None = None,
     common: Common = NO_COMMON,
 ) -> int:
     """Find the best plan of a problem: shapes, GPUs, cost, times, proof, alternatives and limits.
@@ -48,7 +48,7 @@ def solve(
     gap
         Stop when the plan is proved to be within this share of the best (0.01 = 1 %).
     profile
-        Physics to use in place of the problem's: `calibrated` or `hockney`.
+        Physics to use in place of the problem's: `calibrated`, `hockney`, or a profile file that `planner fit` or `planner measure` wrote.
     common
         Options of every command.
     """

@@ -26,7 +26,6 @@ from planner.quantities import Fraction, MoneyPerHour, PerSecond, Seconds, Token
 from planner.topology.document import TopologyDocument
 
 Objective = Literal["cost", "gpus", "latency", "throughput"]
-Profile = Literal["calibrated", "hockney"]
 WeightsDtype = Literal["any", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
 KvDtype = Literal["any", "bf16", "fp16", "fp8", "int8"]
 
@@ -228,7 +227,13 @@ class Problem(ProblemPart):
     deployments: tuple[Deployment, ...] = Field(min_length=1, max_length=1000, description="Models to be served")
     objective: Objective = Field(default="cost", description="What to make best: cost, gpus, latency or throughput")
     budget: Budget | None = Field(default=None, description="What the plan may use at most")
-    profile: Profile = Field(default="calibrated", description="Physics: calibrated on measurements, or the textbook alpha-beta model")
+    profile: str = Field(
+        default="calibrated",
+        min_length=1,
+        max_length=4096,
+        description="Physics: calibrated (on measurements), hockney (the textbook alpha-beta model), or the path of a profile file of one's own",
+        examples=["calibrated", "hockney", "../profiles/cluster.yaml"],
+    )
     seed: Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)] = Field(default=0, description="Seed of everything random")
 
     @classmethod

@@ -9,19 +9,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from planner.catalog.architecture import ModelArchitecture
 from planner.catalog.gpus import gpu
+from planner.catalog.measured import NOTHING, Measurements
 from planner.diagnostics import Diagnostic, Place, PlannerError, Severity, errors, raise_errors
 from planner.problem.agreement import agreement
 from planner.problem.documents import Problem
 from planner.problem.dotted_paths import Path, find, follow
 from planner.problem.faults import document_faults
 from planner.problem.form_faults import read_document
+from planner.problem.loaded import LoadedProblem, LoadedProfile, LoadedTopology
 from planner.problem.overrides import Override, apply_overrides, read_overrides
+from planner.problem.profiles import Profile, find_profile, is_profile, read_profile, unused
 from planner.problem.references import Model, look_up, unknown_gpus
 from planner.problem.source import Source
 from planner.problem.source_text import STDIN, display_name, read_source, without_detours
@@ -31,44 +33,10 @@ from planner.topology.build import build_fabric
 from planner.topology.document import TopologyDocument
 from planner.topology.fabric import Fabric
 
+__all__ = ["LoadedProblem", "LoadedProfile", "LoadedTopology", "load_any", "load_problem", "load_topology"]
+
 # A file that is wrong throughout is not read to its end by anybody.
 MOST_FAULTS = 100
-
-
-@dataclass(frozen=True)
-class LoadedProblem:
-    """A problem ready to be planned: `architectures` one per deployment, `warnings` notes and warnings about the files."""
-
-    problem: Problem
-    fabric: Fabric
-    architectures: tuple[ModelArchitecture, ...]
-    sha256: str
-    warnings: tuple[Diagnostic, ...] = ()
-    topology: TopologyDocument | None = None
-
-    @property
-    def summary(self) -> str:
-        """One line that says what was read."""
-        count = len(self.problem.deployments)
-        gpus = sum(pool.nodes * pool.gpus_per_node for pool in self.fabric.pools)
-        return f"{self.problem.name}: a valid problem, {count} deployment{'s' if count > 1 else ''} on {gpus} GPUs"
-
-
-@dataclass(frozen=True)
-class LoadedTopology:
-    """A topology by itself, ready to be used."""
-
-    document: TopologyDocument
-    fabric: Fabric
-    sha256: str
-    warnings: tuple[Diagnostic, ...] = ()
-
-    @property
-    def summary(self) -> str:
-        """One line that says what was read."""
-        nodes = sum(pool.nodes for pool in self.fabric.pools)
-        gpus = sum(pool.nodes * pool.gpus_per_node for pool in self.fabric.pools)
-        return f"{self.document.name}: a valid topology, {nodes} node{'s' if nodes > 1 else ''} with {gpus} GPUs"
 
 
 def load_problem(path: str, overrides: Sequence[str] = ()) -> LoadedProblem:
@@ -134,8 +102,8 @@ def load_topology(path: str, overrides: Sequence[str] = ()) -> LoadedTopology:
     return _topology_alone(_read(path), overrides)
 
 
-def load_any(path: str, overrides: Sequence[str] = ()) -> LoadedProblem | LoadedTopology:
-    """Load a problem or a topology, told apart by their keys: only a topology has nodes, builders or a graph at its top.
+def load_any(path: str, overrides: Sequence[str] = ()) -> LoadedProblem | LoadedTopology | LoadedProfile:
+    """Load a problem, a topology or a profile, told apart by the keys at their top: nodes, builders or a graph; links or gpus.
 
     Raises
     ------
@@ -146,6 +114,8 @@ def load_any(path: str, overrides: Sequence[str] = ()) -> LoadedProblem | Loaded
     keys = set(source.data)
     if keys & {"nodes", "build", "graph", "fabric"} and not keys & {"deployments", "topology", "objective"}:
         return _topology_alone(source, overrides)
+    if is_profile(source.data):
+        return LoadedProfile(read_profile(source))
     return _problem(source, path, overrides)
 
 
@@ -170,13 +140,15 @@ def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProbl
     problem, form = read_document(Problem, source)
     faults += [*source.faults, *form]
     faults += _disagreements(source, form)
-    topology, fabric, of_fabric = _topology_of(source, folder, of_topology)
+    profile, of_profile = _profile_of(source, folder)
+    topology, fabric, of_fabric = _topology_of(source, folder, of_topology, profile.measured)
     # An inline topology is read by itself; what the whole problem reports about it would say everything twice.
     faults = [fault for fault in faults if not _is_inside(fault, "topology")] if inline else faults
     references = look_up(source, folder)
-    faults += [*of_fabric, *references.faults]
+    faults += [*of_fabric, *of_profile, *references.faults]
     if problem is not None and fabric is not None and topology is not None:
         faults += _placed(source, agreement(problem, fabric, references.models, currency_of(find(source.data, ("budget", "per_hour")))), ())
+        faults += _placed(source, unused(profile, fabric), ())
     _raise(faults)
     assert problem is not None
     assert fabric is not None
@@ -185,9 +157,9 @@ def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProbl
     if problem.budget is not None and problem.budget.gpus:
         named = {gpu(name).name: count for name, count in problem.budget.gpus.items()}
         problem = problem.model_copy(update={"budget": problem.budget.model_copy(update={"gpus": named})})
-    return LoadedProblem(
-        problem, fabric, tuple(model.architecture for model in models), _digest(problem, topology, models), tuple(faults), topology
-    )
+    sha256 = _digest(problem, topology, models, profile)
+    problem = problem.model_copy(update={"profile": profile.base})
+    return LoadedProblem(problem, fabric, tuple(model.architecture for model in models), sha256, tuple(faults), topology, profile)
 
 
 def _disagreements(source: Source, form: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -197,13 +169,25 @@ def _disagreements(source: Source, form: Sequence[Diagnostic]) -> list[Diagnosti
     return [fault for fault in found if fault.code not in {"NO_LOAD", "EMPTY_PART"} or (fault.place and fault.place.path) not in misspelt]
 
 
+def _profile_of(source: Source, folder: FilePath) -> tuple[Profile, list[Diagnostic]]:
+    """Profile that a problem names, with what is wrong about it; the default stands in where it cannot be read."""
+    named = source.data.get("profile")
+    if not isinstance(named, str) or not named:
+        return Profile(), []
+    try:
+        return find_profile(named, FilePath() if ("profile",) in source.set_paths else folder), []
+    except PlannerError as error:
+        place = source.place(("profile",))
+        return Profile(), [fault if fault.place is not None else replace(fault, place=place) for fault in error.diagnostics]
+
+
 def _topology_of(
-    source: Source, folder: FilePath, overrides: Sequence[Override]
+    source: Source, folder: FilePath, overrides: Sequence[Override], measured: Measurements
 ) -> tuple[TopologyDocument | None, Fabric | None, list[Diagnostic]]:
     """Topology that a problem names or holds, as far as it can be read, with its faults."""
     named = source.data.get("topology")
     if isinstance(named, dict):
-        return _fabric(source, overrides, ("topology",))
+        return _fabric(source, overrides, ("topology",), measured)
     if not isinstance(named, str) or not named:
         return None, None, []
     # A path given by --set is the user's, not the file's: relative to where the command runs.
@@ -213,7 +197,7 @@ def _topology_of(
     except PlannerError as error:
         place = source.place(("topology",))
         return None, None, [_named_file(fault, path, place) for fault in error.diagnostics]
-    return _fabric(inner, overrides)
+    return _fabric(inner, overrides, measured=measured)
 
 
 def _named_file(fault: Diagnostic, path: str, place: Place) -> Diagnostic:
@@ -225,7 +209,7 @@ def _named_file(fault: Diagnostic, path: str, place: Place) -> Diagnostic:
 
 
 def _fabric(
-    source: Source, overrides: Sequence[Override], root: Path = ()
+    source: Source, overrides: Sequence[Override], root: Path = (), measured: Measurements = NOTHING
 ) -> tuple[TopologyDocument | None, Fabric | None, list[Diagnostic]]:
     """Fabric of the topology at `root` of a file, with its faults, notes and warnings."""
     faults = apply_overrides(source, TopologyDocument, overrides, root)
@@ -234,7 +218,7 @@ def _fabric(
     if document is None:
         return None, None, [*faults, *unknown_gpus(source, root)]
     try:
-        fabric = build_fabric(document)
+        fabric = build_fabric(document, measured)
     except PlannerError as error:
         return document, None, [*faults, *_placed(source, error.diagnostics, root)]
     return document, fabric, [*faults, *_placed(source, fabric.diagnostics, root)]
@@ -289,10 +273,11 @@ def _line(fault: Diagnostic) -> tuple[int, int]:
     return (fault.place.line or 0, fault.place.column or 0) if fault.place is not None else (0, 0)
 
 
-def _digest(problem: Problem, topology: TopologyDocument, models: Sequence[Model]) -> str:
-    """Digest of what is asked: the problem with its topology and the contents of its models in place of their names."""
+def _digest(problem: Problem, topology: TopologyDocument, models: Sequence[Model], profile: Profile) -> str:
+    """Digest of what is asked: the problem with its topology and the contents of its models and profile in place of their names."""
     written = problem.model_dump(mode="json")
     written["topology"] = topology.model_dump(mode="json")
+    written["profile"] = profile.contents
     for deployment, model in zip(written["deployments"], models, strict=True):
         deployment["model"] = model.contents
     return _sha256(written)

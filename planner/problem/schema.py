@@ -1,4 +1,4 @@
-"""JSON Schema of problem and topology files, for editors (the first line of a file names it) and for other programs' checks.
+"""JSON Schema of problem, topology and profile files, for editors (the first line of a file names it) and for other programs' checks.
 
 The schema is that of the documents, so it knows every key, choice and bound; what keys ask of each other, and names that must exist, are
 checked by `load` only.
@@ -12,22 +12,25 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel
 
 from planner.problem.documents import Problem
+from planner.problem.profile_document import ProfileDocument
 from planner.topology.document import TopologyDocument
+
+Kind = Literal["problem", "topology", "profile"]
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 # Bounds that pydantic puts around a type of our own keep its names for them.
 _BOUNDS: Final = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
-_DOCUMENTS: Final[dict[str, type[BaseModel]]] = {"problem": Problem, "topology": TopologyDocument}
+_DOCUMENTS: Final[dict[str, type[BaseModel]]] = {"problem": Problem, "topology": TopologyDocument, "profile": ProfileDocument}
 
 
-def json_schema(kind: Literal["problem", "topology"]) -> dict[str, Any]:
+def json_schema(kind: Kind) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of one kind of file, keys in a stable order."""
     generated = _DOCUMENTS[kind].model_json_schema(mode="validation")
-    title = {"problem": "Deployment problem", "topology": "Cluster topology"}[kind]
+    title = {"problem": "Deployment problem", "topology": "Cluster topology", "profile": "Measured profile"}[kind]
     return {"$schema": DIALECT, "title": title, **{key: _tidy(value) for key, value in generated.items() if key != "title"}}
 
 
-def schema_text(kind: Literal["problem", "topology"]) -> str:
+def schema_text(kind: Kind) -> str:
     """JSON Schema as the committed files hold it."""
     return json.dumps(json_schema(kind), indent=2, ensure_ascii=False) + "\n"
 
