@@ -34,7 +34,7 @@ SCENARIOS = (
         "dense-one-domain",
         {
             "deployments": [deployment("chat", "llama-70b", 64, slo={"tpot": "200ms", "ttft": "60s"}, replicas={"min": 1, "max": 3})],
-            "budget": {"per_hour": "$40/h", "gpus": {"h100-sxm-80gb": 8}},
+            "budget": {"per_hour": "$30/h", "gpus": {"h100-sxm-80gb": 8}},
         },
         cluster("two-nodes", hgx("h100-[01-02]"), taken=["h100-02:6"], failed=["h100-02:7"]),
         (LLAMA_70B,),

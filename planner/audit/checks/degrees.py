@@ -38,7 +38,7 @@ def _faults(case: Case, row: ReplicaRow) -> Iterator[tuple[str, str, str]]:
             f"hold at least {shape.dp} sequences",
         )
     if max(shape.tp, shape.pp, shape.ep, shape.dp) > LARGEST_DEGREE or shape.batch > LARGEST_BATCH:
-        yield "DEGREE_TOO_LARGE", "a degree or the batch is larger than any machine is", f"degrees go up to {LARGEST_DEGREE}"
+        yield "FIGURE_NOT_VALID", "a degree or the batch is larger than any machine is", f"degrees go up to {LARGEST_DEGREE}"
     stage = shape.tp * shape.dp
     if shape.ep >= 1 and stage >= 1 and stage % shape.ep:
         yield (

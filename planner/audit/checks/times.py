@@ -81,8 +81,8 @@ def _targets(case: Case, family: Family, table: TimesTable, rows: slice) -> Iter
     """Compare the recomputed times, at the kindest reading, with the targets."""
     slo = family.question.slo
     for code, word, limit, value in (
-        ("TPOT_EXCEEDED", "time per token", None if slo is None else slo.tpot, float(np.min(table.tpot[rows]))),
-        ("TTFT_EXCEEDED", "time to first token", None if slo is None else slo.ttft, float(np.min(table.ttft[rows]))),
+        ("TPOT_MISSED", "time per token", None if slo is None else slo.tpot, float(np.min(table.tpot[rows]))),
+        ("TTFT_MISSED", "time to first token", None if slo is None else slo.ttft, float(np.min(table.ttft[rows]))),
     ):
         if limit is not None and not value <= limit * MARGIN:
             message = f"{family.title}: {word} {value * 1e3:.4g} ms, asked for at most {limit * 1e3:.4g} ms"
