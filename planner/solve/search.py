@@ -20,7 +20,7 @@ from planner.solve.result import Result, better
 FIRST_SHARE = 0.05
 """Share of the effort of the first, short run."""
 
-MANY = 8
+MANY = 4
 """Deployments from which taking them apart comes first."""
 
 DECOMPOSITION_SHARE = 0.25
