@@ -93,4 +93,4 @@ def _reason(shape: Shape, gpus: int, price: float, free: int, base_gpus: int, ba
         words.append(f"faster by {-slower:.1f} ms a token")
     if priced and base_gpus and price < base_price - SAME_PRICE:
         words.append("cheaper alone, but not beside the others" if gpus <= free else "cheaper")
-    return ", ".join(words) if words else "as good: chosen by communication time, then by whole free domains"
+    return ", ".join(words) if words else "as good: the plan communicates less or keeps more domains whole"

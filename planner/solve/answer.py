@@ -89,6 +89,7 @@ def _objective(stage: Stage, money_unit: str) -> Objective:
         "latency": (TIME_UNITS, "s"),
         "first_token": (TIME_UNITS, "s"),
         "throughput": (-SHARE_UNITS, "of the load"),
+        "token_time": (TIME_UNITS, "s"),
         "communication": (TIME_UNITS, "s"),
         "whole_scopes": (1, "scopes"),
     }

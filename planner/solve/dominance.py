@@ -8,7 +8,7 @@ from planner.solve.instance import BoolArray, Container, Instance
 
 
 def dominated_by(instance: Instance, loser: int, winner: int, ties: bool = True) -> bool:
-    """Whether copies of `winner` fit into the GPUs of one `loser`, serve as much, and cost no more (with `ties`: nor communicate more).
+    """Whether copies of `winner` fit into the GPUs of one `loser`, serve as much, and cost no more (with `ties`: nor communicate more or answer slower).
 
     The copies use GPUs of the loser only, so no row of `occupancy`, `locality`, `billing` or `budget` can get worse; `replicas` can, so
     callers ask only where it allows any number. Of two equal shapes the first stays.
@@ -28,12 +28,13 @@ def dominated_by(instance: Instance, loser: int, winner: int, ties: bool = True)
         return False
     cost = copies * int(columns.price[winner]) - int(columns.price[loser])
     communication = copies * int(columns.comm[winner]) - int(columns.comm[loser]) if ties else 0
-    if cost > 0 or communication > 0:
+    slower = copies * int(columns.token_time[winner]) - int(columns.token_time[loser]) if ties else 0
+    if cost > 0 or communication > 0 or slower > 0:
         return False
     spare = copies * int(columns.capacity[winner]) - int(columns.capacity[loser])
     smaller = copies * int(columns.gpus[winner]) < int(columns.gpus[loser])
     looser = int(columns.container[winner]) < int(columns.container[loser]) or columns.within_part[winner] < columns.within_part[loser]
-    return cost < 0 or communication < 0 or spare > 0 or smaller or bool(looser) or winner < loser
+    return cost < 0 or communication < 0 or slower < 0 or spare > 0 or smaller or bool(looser) or winner < loser
 
 
 def worth_keeping(instance: Instance, ties: bool = True) -> BoolArray:

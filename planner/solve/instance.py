@@ -57,6 +57,11 @@ class ShapeColumns:
         """GPUs of one replica [n]."""
         return self.size * self.groups
 
+    @property
+    def token_time(self) -> IntArray:
+        """Time per token weighted by the share of the load that a replica serves [ns x 1e-6 of the load], [n]."""
+        return self.share * self.tpot
+
     def take(self, chosen: IntArray | BoolArray) -> ShapeColumns:
         """Only the chosen shapes, by index or mask."""
         return ShapeColumns(**{name: getattr(self, name)[chosen] for name in self.__dataclass_fields__})

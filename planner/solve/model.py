@@ -9,6 +9,7 @@ from typing import NamedTuple
 from planner.solve.instance import Instance
 from planner.solve.layout import Item, PoolLayout, ScopeClass, lay_out
 from planner.solve.program import Program, add_term
+from planner.solve.scaling import SHARE_UNITS
 
 
 class Opened(NamedTuple):
@@ -71,6 +72,14 @@ class Model:
     def gpus(self) -> dict[int, int]:
         """GPUs in use as a linear expression."""
         return dict(zip(self.count, self.instance.shapes.gpus.tolist(), strict=True))
+
+    def token_time(self) -> dict[int, int]:
+        """Time per token of every deployment, its replicas weighted by the share of the load they serve, as a linear expression [ns].
+
+        Below a nanosecond nothing is told apart.
+        """
+        times = (self.instance.shapes.token_time // SHARE_UNITS).tolist()
+        return {variable: time for variable, time in zip(self.count, times, strict=True) if time}
 
     def communication(self) -> dict[int, int]:
         """Communication time of one decode step summed over replicas, as a linear expression [ns]."""

@@ -29,7 +29,7 @@ DECOMPOSITION_SHARE = 0.25
 NEAR = 2e-4
 """Relative gap below which the long run is left out."""
 
-SECONDARY_SHARE = {"cost": 0.05, "gpus": 0.05, "communication": 0.02, "whole_scopes": 0.01, "order": 0.005}
+SECONDARY_SHARE = {"cost": 0.05, "gpus": 0.05, "token_time": 0.02, "communication": 0.02, "whole_scopes": 0.01, "order": 0.005}
 """Share of the effort that each tie-breaking stage gets."""
 
 
@@ -195,7 +195,10 @@ def near(result: Result) -> bool:
 
 
 def stages_after(instance: Instance) -> tuple[str, ...]:
-    """Tie-breaking stages of an objective, in order: money or GPUs where they are not the objective, then communication."""
+    """Tie-breaking stages of an objective, in order: money or GPUs where they are not the objective, time per token, communication.
+
+    Time per token goes before communication: of two shapes at the same price a pipeline communicates least and answers slowest.
+    """
     money = "cost" if instance.priced else "gpus"
     first: dict[str, tuple[str, ...]] = {
         "cost": (),
@@ -203,11 +206,11 @@ def stages_after(instance: Instance) -> tuple[str, ...]:
         "latency": (money,),
         "throughput": (money,),
     }
-    return (*first[instance.objective], "communication")
+    return (*first[instance.objective], "token_time", "communication")
 
 
 def expression(model: Model, name: str) -> dict[int, int]:
-    """Linear expression of a stage: cost, gpus, throughput (negated share), communication, whole_scopes or order."""
+    """Linear expression of a stage: cost, gpus, throughput (negated share), token_time, communication, whole_scopes or order."""
     if name == "throughput":
         assert model.share is not None
         return {model.share: -1}
@@ -215,6 +218,8 @@ def expression(model: Model, name: str) -> dict[int, int]:
         return model.cost
     if name == "gpus":
         return model.gpus()
+    if name == "token_time":
+        return model.token_time()
     if name == "communication":
         return model.communication()
     if name == "whole_scopes":

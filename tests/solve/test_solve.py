@@ -29,6 +29,7 @@ def test_one_node_serves_the_load():
 def test_secondary_objectives_come_in_order():
     outcome = solve(problem_of(), hgx_fabric(), [TP8, TP8_PP2], [32.0], SolveOptions())
     assert [(told.name, told.value, told.bound, told.unit) for told in outcome.secondary] == [
+        ("token_time", 0.03, 0.03, "s"),
         ("communication", 0.001, 0.001, "s"),
         ("whole_scopes", 1.0, 1.0, "scopes"),
     ]
@@ -84,7 +85,7 @@ def test_latency_breaks_ties_by_money():
     shapes = [shape_of(Degrees(8), 32, 24.0, tpot=0.02)]
     outcome = solve(problem_of("latency"), hgx_fabric(), shapes, [32.0], SolveOptions())
     assert len(outcome.replicas) == 1
-    assert [told.name for told in outcome.secondary] == ["first_token", "cost", "communication", "whole_scopes"]
+    assert [told.name for told in outcome.secondary] == ["first_token", "cost", "token_time", "communication", "whole_scopes"]
 
 
 def test_budget_and_replicas_of_the_problem_count():
