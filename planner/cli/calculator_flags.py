@@ -64,7 +64,9 @@ class CalculatorFlags:
     ] = None
     max_model_len: Annotated[str | None, one("--max-model-len", "Longest context the engine is started for.", "prompt and output")] = None
     max_batched_tokens: Annotated[str | None, one("--max-batched-tokens", "Tokens of one prefill step.", "the engine's")] = None
-    price: Annotated[str | None, one("--price", "Price of one GPU: $2.50/h.", "the catalog's dated example")] = None
+    price: Annotated[
+        str | None, one("--price", "Price of one GPU per hour: 2.50, or '$2.50/h' in quotes.", "the catalog's dated example")
+    ] = None
     weight_bytes: Annotated[
         str | None, one("--weight-bytes", "Weights as you count them on paper, 141GB for example (hockney only).", "the model's own")
     ] = None

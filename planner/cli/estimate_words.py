@@ -50,7 +50,7 @@ def head_lines(estimate: Estimate) -> Iterator[str]:
 def _money_words(estimate: Estimate) -> str:
     found = estimate.money
     if found.price is None:
-        return "no price: add --price $2.50/h"
+        return "no price: add --price 2.50 (a GPU, per hour)"
     source = "" if found.source == "given" else f" (example: {found.source})"
     words = f"{per_hour(found.per_hour)} at {money(found.price)} a GPU{source}"
     return f"{words} · {money(found.per_million_output)} per 1M output tokens · {money(found.per_million_total)} per 1M of all tokens"

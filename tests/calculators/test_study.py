@@ -38,7 +38,9 @@ def test_pipelines_are_slower_than_tensor_parallelism_for_one_sequence(ask, prof
     base = f"estimate --model llama-2-7b --gpu a100-sxm-80gb --batch 1 --profile {profile}"
     tensor = ask(f"{base} --tp 8")["answers"][0]["times"]["tpot_s"]
     for stages in (2, 4, 8):
-        assert ask(f"{base} --pp {stages}")["answers"][0]["times"]["tpot_s"] > 1.5 * tensor
+        ratio = ask(f"{base} --pp {stages}")["answers"][0]["times"]["tpot_s"] / tensor
+        # The study prints 4 to 6 times; measured constants leave less, since kernels' own time does not shrink with TP.
+        assert 4.0 < ratio < 6.0 if profile == "hockney" else ratio > 1.5
 
 
 def test_minimum_gpus_by_memory(ask, figures):
