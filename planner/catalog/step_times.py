@@ -19,19 +19,34 @@ from planner.catalog.read import DATA
 
 _ALIASES: Final[dict[str, str]] = {"tensorrtllm": "trtllm", "tensorrt": "trtllm", "trt": "trtllm"}
 
-SIXTEEN_BITS: Final = frozenset({"bf16", "fp16", "fp32"})
-FOUR_BITS: Final = frozenset({"nvfp4", "mxfp4", "int4"})
+# What stands in for a number format that a table does not list, nearest first.
+_STAND_INS: Final[dict[str, tuple[str, ...]]] = {
+    "bf16": ("fp16", "fp8"),
+    "fp16": ("bf16", "fp8"),
+    "fp32": ("bf16", "fp16"),
+    "fp8": ("int8", "bf16"),
+    "int8": ("fp8", "bf16"),
+    "mxfp8": ("fp8", "bf16"),
+    "mxfp6": ("fp8", "nvfp4"),
+    "int4": ("mxfp4", "nvfp4", "fp8"),
+    "mxfp4": ("nvfp4", "int4", "fp8"),
+    "nvfp4": ("mxfp4", "int4", "fp8"),
+}
 
 
 @dataclass(frozen=True)
 class StepConstants:
     """Constants of the step time of one engine on one generation of GPUs.
 
-    `weight_read` (eta_m, by width "16", "8", "4" of the weights in bits) and `kv_read` (eta_kv) are shares of the data sheet's memory bandwidth that reading
-    weights and KV cache reach, `multiply` (eta_f, by width) shares of the dense FLOP/s of the data sheet, `attend` the same for attention over a prompt.
-    `expert_read` and `expert_multiply` are the shares that grouped matrices of experts reach. `layer` (c_layer) and `moe_layer` (on top of it)
-    [s] are spent once a layer, `sequence` (c_seq) [s] once a layer and sequence, `step` (c_step) [s] once a forward pass; none of them
-    shrinks with tensor parallelism. `prefill_exchange` (kappa) multiplies the all-reduces of prompt tokens.
+    Tables go by the number format of the weights, see `of_dtype`. `weight_read` (eta_m) and `kv_read` (eta_kv) are shares of the data sheet's memory bandwidth that
+    reading weights and KV cache reach, `multiply` (eta_f) shares of its dense FLOP/s, `attend` the same for attention over a prompt; `expert_read` and
+    `expert_multiply` are what grouped matrices of experts reach, whose kernels gain nothing from memory faster than `expert_bandwidth` [B/s]. `evenness` is the shape of the routing in `cost.compute.distinct_share`.
+
+    Seconds a layer: `layer` (c_layer), on top of it `mixer_layer` by kind of mixer ("mla", "sparse", "recurrent") and `moe_layer` by format of the experts;
+    `sequence` (c_seq) a layer and sequence, `step` (c_step) a pass. None of them shrinks with tensor parallelism. A pass that carries prompt tokens runs without
+    recorded graphs and spends `prompt_layer`, in MoE layers `prompt_moe_layer`, more. `prefill_exchange` (kappa) multiplies the all-reduces of prompt tokens.
+
+    In a closed loop a prompt waits behind `prompt_queue` (B - 1)^`prompt_crowding` prompts of its like, and `first_token` [s] is spent once a request.
     `jitter_compute` and `jitter_exchange` are sigmas of the log-normal factors of `cost.tails`.
     `rows`, `median_error` and `p90_error` [shares of 1] tell what the constants were fitted on and how well; 0 rows = assumed.
     """
@@ -46,9 +61,17 @@ class StepConstants:
     multiply: Mapping[str, float]
     attend: float
     prefill_exchange: float
-    moe_layer: float
+    mixer_layer: Mapping[str, float]
+    moe_layer: Mapping[str, float]
+    prompt_layer: float
+    prompt_moe_layer: float
     expert_read: Mapping[str, float]
     expert_multiply: Mapping[str, float]
+    expert_bandwidth: float
+    evenness: float
+    prompt_queue: float
+    prompt_crowding: float
+    first_token: float
     jitter_compute: float
     jitter_exchange: float
     basis: Basis
@@ -58,11 +81,12 @@ class StepConstants:
     p90_error: float = 0.0
 
 
-def weight_width(dtype: str) -> str:
-    """Width of a number format in bits, as a key of the tables: "16", "8" or "4"."""
-    if dtype in SIXTEEN_BITS:
-        return "16"
-    return "4" if dtype in FOUR_BITS else "8"
+def of_dtype(table: Mapping[str, float], dtype: str) -> float:
+    """Entry of a number format, or of the nearest one that the table lists."""
+    for name in (dtype, *_STAND_INS.get(dtype, ())):
+        if name in table:
+            return table[name]
+    return next(iter(table.values()))
 
 
 @cache

@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.catalog.architecture import FeedForward, LayerKind, ModelArchitecture
 from planner.catalog.gpus import Gpu
-from planner.catalog.step_times import StepConstants, weight_width
+from planner.catalog.step_times import StepConstants, of_dtype
 from planner.cost.memory_weights import tensor_bytes
 from planner.cost.setting import FloatArray, Precision, Setting, ShapeArrays
 from planner.cost.tensors import EXPERT_SPLITS, Tensor, head_tensors, layer_tensors, rank_share
@@ -102,22 +102,26 @@ def _alike(tensors: Iterable[Tensor], setting: Setting, constants: StepConstants
 def _tensor_seconds(tensor: Tensor, setting: Setting, constants: StepConstants) -> tuple[float, float]:
     model_dtype = setting.architecture.dtype
     dtype = stored_dtype(tensor, setting.precision, model_dtype)
-    width = weight_width(dtype)
     grouped = tensor.split in EXPERT_SPLITS
-    read_share = (constants.expert_read if grouped else constants.weight_read)[width]
-    multiply_share = (constants.expert_multiply if grouped else constants.multiply)[width]
+    read_share = of_dtype(constants.expert_read if grouped else constants.weight_read, dtype)
+    multiply_share = of_dtype(constants.expert_multiply if grouped else constants.multiply, dtype)
     size = tensor_bytes(tensor, setting.precision, model_dtype)
-    read = size / (setting.gpu.memory_bandwidth.value * read_share)
+    bandwidth = setting.gpu.memory_bandwidth.value
+    if grouped:
+        bandwidth = min(bandwidth, constants.expert_bandwidth)
+    read = size / (bandwidth * read_share)
     if tensor.columns == 1:  # norms and biases are added, not multiplied
         return read, 0.0
     return read, 2.0 * tensor.parameters / (peak_flops(setting.gpu, dtype) * multiply_share)
 
 
-def matrices_seconds(matrices: Matrices, rank_tokens: FloatArray, stage_tokens: FloatArray, expert_parallel: FloatArray) -> FloatArray:
+def matrices_seconds(
+    matrices: Matrices, rank_tokens: FloatArray, stage_tokens: FloatArray, expert_parallel: FloatArray, evenness: float
+) -> FloatArray:
     """Time of one pass through the matrices [s], shape [n].
 
-    max(read, tokens x multiply) for what all tokens share, and the same for the routed experts, of which a pass of T tokens touches
-    E (1 - (1 - k/E)^T) different ones. Over e expert ranks the fullest one paces the others: its load is the mean times `imbalance`.
+    max(read, tokens x multiply) for what all tokens share, and the same for the routed experts that a pass of T tokens touches (`distinct_share`).
+    Over e expert ranks the fullest one paces the others (`fullest_rank`): in experts touched when reading, in assignments T k when multiplying.
 
     Parameters
     ----------
@@ -129,30 +133,41 @@ def matrices_seconds(matrices: Matrices, rank_tokens: FloatArray, stage_tokens: 
         Tokens of the whole stage, which routed experts serve together.
     expert_parallel
         Expert-parallel degree e.
+    evenness
+        Shape of the routing, see `distinct_share`.
     """
     shared = np.maximum(matrices.read, rank_tokens * matrices.multiply)
     if not matrices.experts:
         return shared
-    skew = imbalance(stage_tokens * matrices.experts_per_token, expert_parallel)
-    touched = np.minimum(distinct_share(matrices.experts, matrices.experts_per_token, stage_tokens) * skew, 1.0)
-    return shared + np.maximum(matrices.expert_read * touched, matrices.expert_multiply * stage_tokens * skew)
+    touched = distinct_share(matrices.experts, matrices.experts_per_token, stage_tokens, evenness)
+    local = matrices.experts / expert_parallel
+    read = touched * fullest_rank(np.sqrt((1.0 - touched) / np.maximum(local * touched, 1e-12)), expert_parallel)
+    assignments = np.maximum(stage_tokens * matrices.experts_per_token, 1e-12)
+    skew = fullest_rank(np.sqrt(expert_parallel / assignments), expert_parallel)
+    return shared + np.maximum(matrices.expert_read * np.minimum(read, 1.0), matrices.expert_multiply * stage_tokens * skew)
 
 
-def distinct_share(experts: int, experts_per_token: int, tokens: FloatArray) -> FloatArray:
-    """Expected share of the experts that `tokens` tokens touch: 1 - (1 - k/E)^T, routing taken as even and independent."""
+def distinct_share(experts: int, experts_per_token: int, tokens: FloatArray, evenness: float = np.inf) -> FloatArray:
+    """Expected share of the experts that `tokens` tokens touch.
+
+    1 - (1 - k/E)^T when all experts are equally popular. Real routing is not even: with popularities spread like a gamma distribution of shape a
+    (`evenness`, variance of the popularity over its squared mean = 1 / a) it is 1 - (1 + T l / a)^(-a), l = -ln(1 - k/E), which tends to the first for large a.
+    """
     if experts_per_token >= experts:
         return np.ones_like(tokens)
-    share: FloatArray = -np.expm1(np.maximum(tokens, 1.0) * np.log1p(-experts_per_token / experts))
-    return share
+    exposure = np.maximum(tokens, 1.0) * -np.log1p(-experts_per_token / experts)
+    if np.isinf(evenness):
+        return np.asarray(-np.expm1(-exposure), dtype=np.float64)
+    return np.asarray(-np.expm1(-evenness * np.log1p(exposure / evenness)), dtype=np.float64)
 
 
-def imbalance(assignments: FloatArray, ranks: FloatArray) -> FloatArray:
-    """Load of the fullest of e ranks over the mean one, for `assignments` (tokens x k) thrown at random.
+def fullest_rank(deviation: FloatArray, ranks: FloatArray) -> FloatArray:
+    """Load of the fullest of e ranks over the mean one, their loads spreading by `deviation` (standard deviation over mean); never above e.
 
-    1 + sqrt(2 ln(e) e / assignments), the normal approximation of the largest of e binomial counts; never above e.
+    The expected largest of e normal draws is 1.05 sqrt(2 ln e) - 0.70 standard deviations for e >= 2, within 0.03 up to e = 256.
     """
-    spread = np.sqrt(2.0 * np.log(ranks) * ranks / np.maximum(assignments, 1.0))
-    return np.minimum(1.0 + spread, ranks)
+    largest = np.maximum(1.05 * np.sqrt(2.0 * np.log(ranks)) - 0.70, 0.0)
+    return np.minimum(1.0 + largest * deviation, ranks)
 
 
 def multiplied_parameters(architecture: ModelArchitecture) -> float:
@@ -217,7 +232,7 @@ def fit_power_law(text: str) -> PowerLaw:
             found.append(Diagnostic("BAD_POWER_LAW_DATA", f"line {number} is not four numbers"))
             continue
         volume = hidden**2 * batch * length
-        if not (0.0 < volume < np.inf and 0.0 < measured < np.inf):
+        if not (min(hidden, batch, length, measured) > 0.0 and max(volume, measured) < np.inf):
             found.append(Diagnostic("BAD_POWER_LAW_DATA", f"line {number} holds a number that is not positive"))
             continue
         volumes.append(volume)

@@ -1,8 +1,8 @@
 """Waiting: what a request spends in queues before its prompt is taken up, in a closed loop and at an offered rate.
 
-Closed loop (a concurrency): one client sends the next request when the last has ended. Requests meet only at the prefill: with a share f of
-the passes carrying prompts, a new prompt waits for half a running pass and, as in an M/D/1 queue, for f / (2 (1 - f)) passes of prompts ahead, at most
-half of the others'. Little's law then gives how many of the B sequences decode: B out TPOT / (TTFT + out TPOT).
+Closed loop (a concurrency): each of B clients sends its next request when the last has ended. Requests meet at the prefill, and they meet in crowds: all start together,
+and those that started together end together. Between prompts spread evenly (hardly any wait) and all at once (B / 2 prompts ahead) published runs
+lie at queue x (B - 1)^crowding prompts, about 0.5 sqrt(B). Little's law then gives how many of the B sequences decode: B out TPOT / (TTFT + out TPOT).
 
 Offered rate: requests come at random (Poisson) at rate lambda and take one of r slots (the sequences the KV cache and the engine hold). The wait
 is that of the M/G/r queue in Sakasegawa's approximation (1977),
@@ -18,6 +18,7 @@ import numpy as np
 
 from planner.cost.setting import FloatArray
 
+WAITED_PASSES = 2.0
 SERVICE_VARIATION = 0.5  # coefficient of variation of a request's time in its slot; lengths in production spread about that much
 
 
@@ -41,21 +42,24 @@ def queueing_seconds(request_rate: FloatArray | float, slots: FloatArray, servic
     return np.where(busy >= 1.0, np.inf, np.where(busy > 0.0, wait, 0.0))
 
 
-def prefill_wait_seconds(share: FloatArray, batch: FloatArray, pass_seconds: FloatArray, prompt_pass_seconds: FloatArray) -> FloatArray:
-    """Mean wait of a prompt for the passes before it in a closed loop [s], shape [n].
+def prefill_wait_seconds(
+    batch: FloatArray, pass_seconds: FloatArray, prompt_seconds: FloatArray, queue: float, crowding: float
+) -> FloatArray:
+    """Mean wait of a prompt in a closed loop of `batch` sequences [s], shape [n].
+
+    Two running passes (the one under way, and the one whose answer is still on its way out), and queue (B - 1)^crowding prompts that came before it.
 
     Parameters
     ----------
-    share
-        Share f of the passes that carry prompts.
     batch
-        Sequences of the loop; one alone never waits.
-    pass_seconds, prompt_pass_seconds
-        Time of the average pass and of one that carries a chunk [s].
+        Sequences of the loop; one alone never waits for another.
+    pass_seconds, prompt_seconds
+        Time of the average pass, and of taking up one prompt [s].
+    queue, crowding
+        Constants of the engine.
     """
     others = np.maximum(batch - 1.0, 0.0)
-    ahead = np.minimum(share / (2.0 * np.maximum(1.0 - share, 1e-9)), 0.5 * others)
-    return np.minimum(others, 1.0) * 0.5 * pass_seconds + ahead * prompt_pass_seconds
+    return np.minimum(others, 1.0) * WAITED_PASSES * pass_seconds + queue * others**crowding * prompt_seconds
 
 
 def effective_batch(concurrency: FloatArray, most_sequences: FloatArray) -> FloatArray:

@@ -7,15 +7,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from planner.catalog.architecture import LayerKind, ModelArchitecture
-from planner.catalog.step_times import StepConstants
-from planner.cost.compute import Matrices, layer_matrices, matrices_seconds
+from planner.catalog.architecture import AttentionKind, LayerKind, ModelArchitecture
+from planner.catalog.step_times import StepConstants, of_dtype
+from planner.cost.compute import Matrices, layer_matrices, matrices_seconds, stored_dtype
 from planner.cost.decode import attention_seconds, prompt_attention_seconds
 from planner.cost.memory_weights import layer_bytes, tensor_bytes
 from planner.cost.partition import balanced_partition
 from planner.cost.prefill import new_prompt_tokens, output_tokens
 from planner.cost.setting import FloatArray, IntArray, Precision, Setting, ShapeArrays
-from planner.cost.tensors import head_tensors
+from planner.cost.tensors import EXPERT_SPLITS, head_tensors, layer_tensors
 
 # Rows of an array of parts, shape [4, n].
 COMPUTE, TP_COMM, EP_COMM, FIXED = range(4)
@@ -27,7 +27,7 @@ class LayerTerms:
     """What one layer of a kind costs a rank, per shape [n], before the number of tokens is known.
 
     `attend` [s] a decoding sequence, `prompt_attend` [s] a prompt token. `reductions` all-reduces over the tensor-parallel group,
-    `exchanges` dispatches to the experts and back, both per pass. `share` is the part of a full layer (mixer and feed-forward) that this kind has.
+    `exchanges` dispatches to the experts and back, both per pass. `layer` is what kernels spend in every pass, `prompt_layer` more in one with prompt tokens [s].
     """
 
     kind: LayerKind
@@ -36,7 +36,8 @@ class LayerTerms:
     prompt_attend: FloatArray
     reductions: FloatArray
     exchanges: FloatArray
-    share: float
+    layer: float
+    prompt_layer: float
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Pass:
     """Tokens of one pass through a stage, and what its exchanges take, per shape [n].
 
     `sequences` decode on the busiest rank, `stage_sequences` on the whole stage; `prompt` and `stage_prompt` prompt tokens come on top. `reduce` and `exchange` are
-    the times of one all-reduce and of one dispatch and combine [s].
+    the times of one all-reduce and of one dispatch and combine [s]. `carries_prompts` tells whether there is a chunk of a prompt in it.
     """
 
     sequences: FloatArray
@@ -53,6 +54,7 @@ class Pass:
     stage_prompt: FloatArray
     reduce: FloatArray
     exchange: FloatArray
+    carries_prompts: bool = False
 
 
 def layer_terms(setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> tuple[LayerTerms, ...]:
@@ -73,10 +75,31 @@ def layer_terms(setting: Setting, shapes: ShapeArrays, constants: StepConstants)
                 prompt_attend=prompt_attention_seconds(kind, setting, shapes, constants) / new_prompt_tokens(setting),
                 reductions=float(mixer) + np.where(exchanged, 0.0, float(part is not None)),
                 exchanges=exchanged.astype(np.float64),
-                share=(float(mixer) + float(part is not None)) / 2.0,
+                layer=_layer_seconds(kind, setting, constants),
+                prompt_layer=constants.prompt_layer * _share(kind) + (constants.prompt_moe_layer if routed else 0.0),
             )
         )
     return tuple(found)
+
+
+def _share(kind: LayerKind) -> float:
+    """Part of a full layer, mixer and feed-forward, that a kind has."""
+    return (float(kind.attention is not None or kind.recurrent is not None) + float(kind.feed_forward is not None)) / 2.0
+
+
+def _layer_seconds(kind: LayerKind, setting: Setting, constants: StepConstants) -> float:
+    """Seconds of kernels in one layer: the common part, what an unusual mixer adds, and routing."""
+    seconds = constants.layer * _share(kind)
+    if kind.recurrent is not None:
+        seconds += constants.mixer_layer.get("recurrent", 0.0)
+    if kind.attention is not None and kind.attention.kind is AttentionKind.MLA:
+        seconds += constants.mixer_layer.get("mla", 0.0)
+    if kind.attention is not None and kind.attention.index_topk is not None:
+        seconds += constants.mixer_layer.get("sparse", 0.0)
+    experts = [tensor for tensor in layer_tensors(kind, setting.architecture.hidden_size) if tensor.split in EXPERT_SPLITS]
+    if experts:
+        seconds += of_dtype(constants.moe_layer, stored_dtype(experts[0], setting.precision, setting.architecture.dtype))
+    return seconds
 
 
 def layer_parts(terms: LayerTerms, one: Pass, expert_parallel: FloatArray, constants: StepConstants) -> FloatArray:
@@ -85,22 +108,31 @@ def layer_parts(terms: LayerTerms, one: Pass, expert_parallel: FloatArray, const
     stage_tokens = one.stage_sequences + one.stage_prompt
     parts = np.empty((PARTS, rank_tokens.size))
     parts[COMPUTE] = (
-        matrices_seconds(terms.matrices, rank_tokens, stage_tokens, expert_parallel)
+        matrices_seconds(terms.matrices, rank_tokens, stage_tokens, expert_parallel, constants.evenness)
         + one.sequences * terms.attend
         + one.prompt * terms.prompt_attend
     )
     parts[TP_COMM] = terms.reductions * one.reduce
     parts[EP_COMM] = terms.exchanges * one.exchange
-    routing = constants.moe_layer if terms.matrices.experts else 0.0
-    parts[FIXED] = constants.layer * terms.share + routing + constants.sequence * one.sequences
+    fixed = terms.prompt_layer + terms.layer if one.carries_prompts else terms.layer
+    parts[FIXED] = fixed + constants.sequence * one.sequences
     return parts
 
 
 def head_parts(matrices: Matrices, sequences: FloatArray, expert_parallel: FloatArray) -> FloatArray:
     """Parts of the output head in one pass [s], shape [4, n]: one row of logits a sequence."""
     parts = np.zeros((PARTS, sequences.size))
-    parts[COMPUTE] = matrices_seconds(matrices, sequences, sequences, expert_parallel)
+    parts[COMPUTE] = matrices_seconds(matrices, sequences, sequences, expert_parallel, 1.0)
     return parts
+
+
+@dataclass(frozen=True)
+class StageSort:
+    """Stages of one sort, per shape [n]: layers of every kind on one of them, whether the head is there, and how many stages are like that (0 = none)."""
+
+    layers: tuple[FloatArray, ...]
+    head: FloatArray
+    stages: FloatArray
 
 
 @dataclass(frozen=True)
@@ -116,14 +148,27 @@ class Pipeline:
     slowest: FloatArray
 
 
-def pipeline(
-    layers: tuple[FloatArray, ...],
-    head: FloatArray,
-    setting: Setting,
-    pipeline_parallel: IntArray,
-    passes: FloatArray,
-    step_seconds: float,
-) -> Pipeline:
+def stage_sorts(setting: Setting, pipeline_parallel: IntArray) -> tuple[StageSort, ...]:
+    """Sorts of stages as columns; a shape with fewer sorts than another has stages = 0 in the last ones."""
+    degrees, where = np.unique(pipeline_parallel, return_inverse=True)
+    found = [stages(setting.architecture, setting.precision, int(degree)) for degree in degrees]
+    kinds = len(setting.architecture.layer_kinds)
+    absent: tuple[tuple[int, ...], bool, int] = ((0,) * kinds, False, 0)
+    sorts = []
+    for number in range(max(map(len, found), default=0)):
+        rows = [sort[number] if number < len(sort) else absent for sort in found]
+        counts = np.array([row[0] for row in rows], dtype=np.float64).reshape(len(rows), kinds)
+        sorts.append(
+            StageSort(
+                layers=tuple(counts[:, kind][where] for kind in range(kinds)),
+                head=np.array([row[1] for row in rows], dtype=np.float64)[where],
+                stages=np.array([row[2] for row in rows], dtype=np.float64)[where],
+            )
+        )
+    return tuple(sorts)
+
+
+def pipeline(layers: tuple[FloatArray, ...], head: FloatArray, sorts: tuple[StageSort, ...], passes: FloatArray, step: float) -> Pipeline:
     """Sum the parts of layers over stages.
 
     m microbatches go round p stages: the step takes max(sum of the stages, m x the slowest stage).
@@ -134,37 +179,29 @@ def pipeline(
         Parts of one layer of every kind in one pass, each [4, n].
     head
         Parts of the output head, on the last stage, [4, n].
-    setting
-        Model and precision, for the balanced split of layers.
-    pipeline_parallel
-        Stages p of every shape.
+    sorts
+        Stages of every shape.
     passes
         Microbatches m of every shape.
-    step_seconds
+    step
         Spent once in every pass of every stage [s].
     """
-    size = pipeline_parallel.size
-    through = np.zeros((PARTS, size))
-    slowest_parts = np.zeros((PARTS, size))
-    slowest = np.zeros(size)
-    for degree in np.unique(pipeline_parallel):
-        rows = np.flatnonzero(pipeline_parallel == degree)
-        whole = rows.size == size
-        for counts, last, times in stages(setting.architecture, setting.precision, int(degree)):
-            stage = np.zeros((PARTS, rows.size))
-            for count, parts in zip(counts, layers, strict=True):
-                if count:
-                    stage += count * (parts if whole else parts[:, rows])
-            if last:
-                stage += head if whole else head[:, rows]
-            stage[FIXED] += step_seconds
-            total = stage.sum(axis=0)
-            if whole and degree == 1:
-                return Pipeline(stage, stage, total)
-            through[:, rows] += times * stage
-            slower = total > slowest[rows]
-            slowest[rows] = np.where(slower, total, slowest[rows])
-            slowest_parts[:, rows] = np.where(slower, stage, slowest_parts[:, rows])
+    through = np.zeros_like(head)
+    slowest_parts = np.zeros_like(head)
+    slowest = np.zeros(head.shape[1])
+    for sort in sorts:
+        stage = sort.head * head
+        for count, parts in zip(sort.layers, layers, strict=True):
+            stage += count * parts
+        stage[FIXED] += step * (sort.stages > 0)
+        through += sort.stages * stage
+        total = stage.sum(axis=0)
+        slower = total > slowest
+        if slower.all():
+            slowest, slowest_parts = total, stage
+        elif slower.any():
+            slowest = np.where(slower, total, slowest)
+            slowest_parts = np.where(slower, stage, slowest_parts)
     paced = passes * slowest >= through.sum(axis=0)
     return Pipeline(np.where(paced, passes * slowest_parts, through), through, slowest)
 
