@@ -48,7 +48,7 @@ class FlagReader:
         if any(not value for value in values):
             self.fault(flag, "EMPTY_LIST", "a value is missing", f"write {flag} with a value, or several with commas between them")
         if len(values) > MOST_VALUES:
-            self.fault(flag, "TOO_MANY_LAYOUTS", f"{len(values)} values are more than {MOST_VALUES}", "ask for fewer at once")
+            self.fault(flag, "TOO_MANY_VALUES", f"{len(values)} values are more than {MOST_VALUES}", "ask for fewer at once")
             return ()
         return tuple(dict.fromkeys(value for value in values if value))
 
@@ -131,7 +131,7 @@ class FlagReader:
         found = self.parts(flag, texts)
         for word in found:
             if word not in allowed:
-                self.fault(flag, "NOT_ALLOWED", f"{_shown(word)} is not known here", f"write one of {', '.join(allowed)}")
+                self.fault(flag, "WRONG_CHOICE", f"{_shown(word)} is not known here", f"write one of {', '.join(allowed)}")
         return tuple(word for word in found if word in allowed)
 
     def look_up(self, flag: str, texts: Sequence[str], find: Callable[[str], Found]) -> tuple[Found, ...]:

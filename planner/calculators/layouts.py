@@ -95,7 +95,7 @@ def on_paper(case: Case, shapes: ShapeArrays, times: TimesTable) -> TimesTable:
 
 
 def findings(case: Case, degrees: Degrees) -> tuple[Diagnostic, ...]:
-    """The engine's rules, all broken ones at once, then what the links say: TP_CROSSES_DOMAIN and LAYOUT_EXCEEDS_NODES."""
+    """The engine's rules, all broken ones at once, then what the links say: CROSS_NODE_TP and NOT_ENOUGH_GPUS."""
     setting, hardware = case.setting, case.hardware
     found = list(violations(setting.architecture, setting.precision, case.context.engine, setting.gpu, degrees))
     if hardware.crosses(degrees):
@@ -104,10 +104,10 @@ def findings(case: Case, degrees: Degrees) -> tuple[Diagnostic, ...]:
         hint = (
             f"TP up to {hardware.domain} with PP across keeps them inside" if hardware.domain > 1 else "a scale-up link keeps them inside"
         )
-        found.append(Diagnostic("TP_CROSSES_DOMAIN", message, hint, Severity.WARNING))
+        found.append(Diagnostic("CROSS_NODE_TP", message, hint, Severity.WARNING))
     if hardware.nodes is not None and degrees.gpus > hardware.nodes * hardware.domain:
         message = f"{degrees} takes {degrees.gpus} GPUs, {hardware.nodes} x {hardware.domain} are there"
-        found.append(Diagnostic("LAYOUT_EXCEEDS_NODES", message, f"--nodes {-(-degrees.gpus // hardware.domain)} holds it"))
+        found.append(Diagnostic("NOT_ENOUGH_GPUS", message, f"--nodes {-(-degrees.gpus // hardware.domain)} holds it"))
     return tuple(found)
 
 

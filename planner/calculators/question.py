@@ -176,13 +176,13 @@ def read_question(texts: FlagTexts, defaults: Defaults, reader: FlagReader, gpus
     widest = [max(column, default=1) for column in degrees]
     if widest[0] * widest[1] * widest[3] > MOST_GPUS:
         message = f"TP {widest[0]} x PP {widest[1]} x DP {widest[3]} is more than {MOST_GPUS} GPUs"
-        reader.fault("--tp", "TOO_MANY_LAYOUTS", message, "lower one of --tp, --pp and --dp")
+        reader.fault("--tp", "TOO_MANY_VALUES", message, "lower one of --tp, --pp and --dp")
     lengths = [(prompt, output) for prompt in prompts for output in outputs]
     asked = len(models) * len(machines) * len(weights) * len(lengths) * len(batches)
     for column in degrees:
         asked *= max(len(column), 1)
     if asked > MOST_LAYOUTS:
-        reader.fault("--tp", "TOO_MANY_LAYOUTS", f"{asked} layouts are asked for, at most {MOST_LAYOUTS} at once", "ask for fewer values")
+        reader.fault("--tp", "TOO_MANY_VALUES", f"{asked} layouts are asked for, at most {MOST_LAYOUTS} at once", "ask for fewer values")
     reader.finish()
     assert rules is not None
     memory = Memory(gpu_memory_utilization=share, max_model_len=longest, max_batched_tokens=chunk)

@@ -38,7 +38,7 @@ def memory(
     from planner.calculators.smallest import smallest as answers_of
 
     if not gpu and not gpu_memory:
-        fault = Diagnostic("MISSING_FLAG", "no GPU is named", "add --gpu h100-sxm-80gb or --gpu-memory 80GB", place=Place(path="--gpu"))
+        fault = Diagnostic("MISSING_VALUE", "no GPU is named", "add --gpu h100-sxm-80gb or --gpu-memory 80GB", place=Place(path="--gpu"))
         raise PlannerError([fault])
     reader = FlagReader()
     limit = reader.count("--most", most, LARGEST_MOST) or DEFAULT_MOST

@@ -110,7 +110,7 @@ def test_what_no_gpu_count_holds_is_said_so(ask):
 def test_too_many_gpus_for_the_nodes_is_a_fault_of_the_layout(ask):
     answer = answers(ask, f"estimate --model llama-3-70b {H100} --tp 8 --pp 4 --nodes 2")[0]
     assert not answer["legal"]
-    assert "LAYOUT_EXCEEDS_NODES" in {item["code"] for item in answer["findings"]}
+    assert "NOT_ENOUGH_GPUS" in {item["code"] for item in answer["findings"]}
 
 
 def test_all_broken_rules_are_told_at_once(ask):

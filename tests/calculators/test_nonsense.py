@@ -48,8 +48,8 @@ def outcome(arguments):
         ("--link", "-5GB/s", "OUT_OF_RANGE"),
         ("--nic", "nvlink4", "UNKNOWN_LINK"),
         ("--engine", "word", "UNKNOWN_ENGINE"),
-        ("--weights", "fp7", "NOT_ALLOWED"),
-        ("--kv-cache", "int1", "NOT_ALLOWED"),
+        ("--weights", "fp7", "WRONG_CHOICE"),
+        ("--kv-cache", "int1", "WRONG_CHOICE"),
         ("--price", "-1", "OUT_OF_RANGE"),
         ("--price", "cheap", "NOT_A_QUANTITY"),
         ("--alpha", "3", "MISSING_UNIT"),
@@ -60,7 +60,7 @@ def outcome(arguments):
         ("--gpu-memory-utilization", "120%", "OUT_OF_RANGE"),
         ("--max-model-len", "100", "CONTEXT_TOO_LONG"),
         ("--weight-bytes", "141GB", "PAPER_COUNT_ONLY"),
-        ("--tp", ",".join(map(str, range(1, 1500))), "TOO_MANY_LAYOUTS"),
+        ("--tp", ",".join(map(str, range(1, 1500))), "TOO_MANY_VALUES"),
     ],
 )
 def test_one_fault(flag, value, code):
@@ -193,11 +193,11 @@ def test_any_degrees_are_priced(tp, pp, ep, dp, batch, model, gpu, profile):
     status, out, err = outcome(line.split())
     assert status in {0, 1}, err
     if status == 1:
-        assert "TOO_MANY_LAYOUTS" in err
+        assert "TOO_MANY_VALUES" in err
         return
     answer = json.loads(out)["answers"][0]
     assert answer["times"]["tpot_s"] > 0
     assert answer["times"]["efficiency"] > 0
     assert len(answer["checks"]) == 10
     assert answer["recommendation"]["message"]
-    assert ("TP_CROSSES_DOMAIN" in {item["code"] for item in answer["findings"]}) == (tp > answer["domain"])
+    assert ("CROSS_NODE_TP" in {item["code"] for item in answer["findings"]}) == (tp > answer["domain"])

@@ -90,7 +90,7 @@ def test_tensor_parallelism_across_nodes_is_priced_and_flagged(ask, figures):
     assert half["total_s"] == close(expected["total"])
     assert answer["times"]["compute_s"] == close(expected["compute"])
     assert answer["times"]["overhead"] == close(expected["overhead"])
-    assert "TP_CROSSES_DOMAIN" in {item["code"] for item in answer["findings"]}
+    assert "CROSS_NODE_TP" in {item["code"] for item in answer["findings"]}
     assert answer["checks"][7]["verdict"] == "fail"
     assert answer["recommendation"]["shape"]["tp"] <= 8
 
