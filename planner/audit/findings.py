@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from planner.diagnostics import Diagnostic, Place
 
 GIB = 2**30
@@ -23,11 +25,7 @@ def finding(code: str, place: Place | str, message: str, hint: str) -> Diagnosti
 
 
 def differs(claimed: float, recomputed: float, relative: float, absolute: float = 0.0) -> bool:
-    """Whether two figures disagree by more than a relative and an absolute tolerance; NaN disagrees with everything."""
-    return not abs(claimed - recomputed) <= relative * max(abs(claimed), abs(recomputed)) + absolute
-
-
-def sample(items: list[str], shown: int = 8) -> str:
-    """The first few of a list in words, with how many were left out."""
-    rest = len(items) - shown
-    return ", ".join(items[:shown]) + (f" and {rest} more" if rest > 0 else "")
+    """Whether two figures disagree by more than a relative and an absolute tolerance; what is not finite agrees with nothing else."""
+    if not (math.isfinite(claimed) and math.isfinite(recomputed)):
+        return claimed != recomputed
+    return abs(claimed - recomputed) > relative * max(abs(claimed), abs(recomputed)) + absolute

@@ -414,13 +414,18 @@ def stage_without_layers(data, case, rng):
 
 
 @mutation
-def layers_moved_to_one_stage(data, case, rng):
+def layers_moved_between_stages(data, case, rng):
+    """A quarter of the fullest stage's layers move next door; its figures stay."""
     _, replica = pick(data, rng, lambda replica: replica["shape"]["pp"] > 1)
     if replica is None:
         return False
-    first, second, *rest = replica["shape"]["partition"]
-    moved = second - 1 if rng.random() < 0.5 else second // 4
-    replica["shape"]["partition"] = (first + moved, second - moved, *rest)
+    partition, stage = list(replica["shape"]["partition"]), replica["memory"]["stage"]
+    moved = -(-partition[stage] // 4)
+    if moved == partition[stage]:
+        return False
+    partition[stage] -= moved
+    partition[stage + 1 if stage + 1 < len(partition) else stage - 1] += moved
+    replica["shape"]["partition"] = tuple(partition)
     return None
 
 

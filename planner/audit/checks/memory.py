@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.audit.case import Case
 from planner.audit.columns import COLUMN, alike
-from planner.audit.families import Family, setting_of
+from planner.audit.families import LARGEST_BATCH, Family, setting_of
 from planner.audit.findings import GIB, differs, finding
 from planner.audit.kv_cache import Context, mixes_windows, sequence_bytes_by_stage
 from planner.audit.question import context_tokens
@@ -133,10 +133,12 @@ def _claims(recount: Recount, claimed: MemoryDocument) -> Iterator[tuple[str, st
         message = f"KV cache {claimed.kv_gib:.3f} GiB is claimed on stage {claimed.stage}, {recount.per_rank} sequences take {kv:.3f}"
         yield "KV_MISMATCH", message, f"they agree within {KV_TOLERANCE:.0%}"
     fullest = recount.fullest
-    least = _gib(recount.weights[fullest] + recount.kv[fullest]) * (1 - WEIGHTS_TOLERANCE) + _gib(recount.least_other)
-    taken = claimed.weights_gib + claimed.kv_gib + claimed.other_gib
-    if least > taken:
-        message = f"stage {claimed.stage} is called the fullest with {taken:.3f} GiB, stage {fullest} holds at least {least:.3f}"
+    held = [_gib(weights + kv) for weights, kv in zip(recount.weights, recount.kv, strict=True)]
+    # The last stage needs at least as much besides as any other (it samples), so only beside an earlier one do the layers alone decide.
+    known = held[claimed.stage] if claimed.stage < stages - 1 else claimed.weights_gib + claimed.kv_gib + claimed.other_gib
+    least = held[fullest] if claimed.stage < stages - 1 else held[fullest] + _gib(recount.least_other)
+    if least * (1 - WEIGHTS_TOLERANCE) > known:
+        message = f"stage {claimed.stage} is called the fullest with {known:.3f} GiB, stage {fullest} holds at least {least:.3f}"
         yield "STAGE_NOT_FULLEST", message, f"give the figures of stage {fullest}"
     if claimed.other_low_gib * (1 + ARITHMETIC) < _gib(recount.least_other):
         message = (
@@ -154,7 +156,7 @@ def _sums(family: Family, recount: Recount, claimed: MemoryDocument) -> Iterator
         band = f"{claimed.other_low_gib:.3f} <= {claimed.other_gib:.3f} <= {claimed.other_high_gib:.3f}"
         yield "SUM_MISMATCH", f"the rest does not lie in its own band: {band}", "low <= expected <= high"
     per_sequence = claimed.kv_gib / recount.per_rank
-    most = -(-claimed.max_sequences // family.shape.dp)
+    most = -(-min(claimed.max_sequences, LARGEST_BATCH) // family.shape.dp)
     taken = claimed.weights_gib + claimed.other_gib + per_sequence * most
     if taken > claimed.budget_gib * (1 + ARITHMETIC):
         message = f"{claimed.max_sequences} sequences would take {taken:.3f} of {claimed.budget_gib:.3f} GiB"
