@@ -46,7 +46,7 @@ def checklist(name: str, context: PoolSetting, shape: Shape) -> tuple[CheckDocum
         words += ": a smaller degree with more replicas uses the GPUs better"
     steps.append(("efficiency", words, "warn" if low else "ok"))
     if pipeline > 1:
-        steps.append(("pipeline bubble", f"{times.bubble:.1%} with {pipeline} stages", "ok" if times.bubble < EFFICIENCY_LIMIT else "warn"))
+        steps.append(("pipeline bubble", f"{times.bubble:.1%} with {pipeline} stages", "ok" if times.bubble <= OVERHEAD_LIMIT else "warn"))
     else:
         steps.append(("pipeline bubble", "none: one stage", "ok"))
     return tuple(

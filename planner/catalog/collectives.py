@@ -11,8 +11,8 @@ import json
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -167,7 +167,30 @@ def _by_fabric() -> dict[tuple[str, str, str], tuple[CollectiveSeries, ...]]:
         series = _series(row)
         key = (series.fabric, series.library, series.operation)
         found[key] = (*found.get(key, ()), series)
-    return {key: tuple(sorted(group, key=lambda series: version_key(series.version))) for key, group in found.items()}
+    return {key: tuple(sorted(_sloped(group), key=lambda series: version_key(series.version))) for key, group in found.items()}
+
+
+def _sloped(group: tuple[CollectiveSeries, ...]) -> Iterator[CollectiveSeries]:
+    """Series that end in a flat piece go on, from their largest measured size, at the bandwidth of the one measured farthest.
+
+    A series of small sizes alone knows only its start-up; taken as it stands it would send gigabytes in no time.
+    """
+    last = [pieces[-1] for series in group for pieces in series.segments.values() if pieces[-1].bandwidth is not None]
+    if not last:
+        yield from group
+        return
+    farthest = max(last, key=lambda piece: piece.last).bandwidth
+    assert farthest is not None
+    for series in group:
+        segments = {}
+        for ranks, pieces in series.segments.items():
+            *before, end = pieces
+            if end.bandwidth is None:
+                beyond = max(end.start - series.volume(ranks) * end.last / farthest, 0.0)
+                segments[ranks] = (*before, replace(end, below=end.last), replace(end, start=beyond, bandwidth=farthest))
+            else:
+                segments[ranks] = pieces
+        yield replace(series, segments=segments)
 
 
 def version_key(version: str) -> tuple[tuple[int, str], ...]:

@@ -195,3 +195,18 @@ def test_sends_grow_with_size():
     times = send_time(INFINIBAND, SIZES)
     assert np.all(np.diff(times) > 0)
     assert send_time(path("xgmi-mi300x"), 1e9) > 1e9 / 64e9
+
+
+def test_no_series_sends_large_messages_in_no_time():
+    """At 256 MiB no fabric moves more than any link of the catalog could."""
+    size = np.array([2.0**28])
+    for series in collective_series():
+        for ranks in series.segments:
+            seconds = float(series.time(ranks, size)[0][0])
+            assert size[0] * series.volume(ranks) / seconds < 2e12, (series.fabric, series.library, series.operation, ranks)
+
+
+def test_a_series_of_small_sizes_goes_on_at_the_bandwidth_of_its_fabric():
+    series = next(item for item in collective_series() if item.fabric == "pcie4-a100" and 8 in item.segments)
+    small, large = (float(series.time(8, np.array([size]))[0][0]) for size in (2.0**19, 2.0**28))
+    assert large > 100 * small
