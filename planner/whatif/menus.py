@@ -1,0 +1,112 @@
+"""Menus from memory: what has been evaluated once is not evaluated again for a scenario that does not change it.
+
+Layouts of one deployment on one pool depend on the model, the setting (lengths, precision, engine, paths), the targets and the load's kind;
+their memory does not depend on the targets, and a price only scales a shape's own. Entries are found by all they depend on, so an answer never
+depends on what was asked before.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import fields, replace
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+
+from planner.candidates.columns import Evaluated, evaluate_table, layout_table, most_sequences
+from planner.candidates.degrees import Layout
+from planner.candidates.settings import PoolSetting
+from planner.plan.shape import Rejection, Shape
+
+Held = TypeVar("Held")
+
+# A menu of a thousand shapes takes about a megabyte.
+MOST_ENTRIES: Final = 256
+_BY_NAME: Final = {"architecture", "gpu"}
+
+
+class Recent(Generic[Held]):
+    """The entries used last, at most `most`."""
+
+    def __init__(self, most: int = MOST_ENTRIES) -> None:
+        self._most = most
+        self._entries: OrderedDict[Hashable, Held] = OrderedDict()
+
+    def get(self, key: Hashable) -> Held | None:
+        """Entry under `key`, now the most recent; None where there is none."""
+        found = self._entries.get(key)
+        if found is not None:
+            self._entries.move_to_end(key)
+        return found
+
+    def put(self, key: Hashable, value: Held) -> Held:
+        """Keep `value` under `key`."""
+        self._entries[key] = value
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+        return value
+
+
+class MenuMemory:
+    """Evaluates layouts for `build_menu`, from memory where nothing that matters has changed; `reused` and `evaluated` count its answers."""
+
+    def __init__(self) -> None:
+        self._tables: Recent[Evaluated] = Recent()
+        self._menus: Recent[tuple[list[Shape], list[Rejection]]] = Recent()
+        self._identities: dict[int, tuple[Any, str]] = {}
+        self.reused = 0
+        self.evaluated = 0
+
+    def evaluate(
+        self, context: PoolSetting, grid: Sequence[Layout], price_per_gpu: float | None, every_batch: bool
+    ) -> tuple[list[Shape], list[Rejection]]:
+        """Shapes and rejections of `grid`, as `evaluate_layouts` would give them."""
+        if not grid:
+            return [], []
+        setting = (*self._setting_key(context), tuple(grid))
+        table = self._tables.get(setting) or self._tables.put(setting, layout_table(context, grid))
+        most = most_sequences(context, table)
+        key = (setting, most.tobytes(), context.targets, context.concurrency is None, every_batch)
+        found = self._menus.get(key)
+        if found is None:
+            self.evaluated += 1
+            found = self._menus.put(key, evaluate_table(context, table, np.array(most), price_per_gpu, every_batch))
+        else:
+            self.reused += 1
+        shapes, refused = found
+        return [self._priced(shape, context, price_per_gpu) for shape in shapes], [self._placed(item, context) for item in refused]
+
+    def _setting_key(self, context: PoolSetting) -> tuple[Hashable, ...]:
+        """All that the memory and the times of a layout depend on."""
+        setting = context.setting
+        plain = tuple(getattr(setting, field.name) for field in fields(setting) if field.name not in _BY_NAME)
+        return (
+            repr(plain),
+            self._identity(setting.architecture),
+            self._identity(setting.gpu),
+            context.pool.levels,
+            context.sequences_per_rank,
+        )
+
+    def _identity(self, thing: Any) -> str:
+        """Contents of a large frozen object as text, worked out once for each object."""
+        known = self._identities.get(id(thing))
+        if known is None or known[0] is not thing:
+            if len(self._identities) > MOST_ENTRIES:
+                self._identities.clear()
+            known = self._identities[id(thing)] = (thing, repr(thing))
+        return known[1]
+
+    @staticmethod
+    def _priced(shape: Shape, context: PoolSetting, price_per_gpu: float | None) -> Shape:
+        price = (price_per_gpu or 0.0) * shape.degrees.gpus
+        if shape.price == price and shape.deployment == context.deployment and shape.pool == context.pool.index:
+            return shape
+        return replace(shape, price=price, deployment=context.deployment, pool=context.pool.index)
+
+    @staticmethod
+    def _placed(refused: Rejection, context: PoolSetting) -> Rejection:
+        if refused.deployment == context.deployment and refused.pool == context.pool.index:
+            return refused
+        return replace(refused, deployment=context.deployment, pool=context.pool.index)
