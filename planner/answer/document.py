@@ -270,10 +270,10 @@ def _rejected(rejected: Iterable[Rejection], names: Sequence[str], gpu_names: Se
 
 
 def nearness(item: Rejection) -> tuple[float, ...]:
-    """Sort key of rejections: how far from possible, then the simplest and widest tensor parallelism first."""
+    """Sort key of rejections: how far from possible, then the simplest and narrowest first."""
     degrees = item.degrees
     far = math.inf if item.shortfall is None else item.shortfall
-    simple = (degrees.pipeline_parallel, degrees.data_parallel, degrees.expert_parallel, -degrees.tensor_parallel)
+    simple = (degrees.pipeline_parallel, degrees.data_parallel, degrees.expert_parallel, degrees.tensor_parallel)
     return (far, *simple, item.pool)
 
 
