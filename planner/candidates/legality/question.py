@@ -40,7 +40,10 @@ class Question:
         return tuple(dict.fromkeys(part for part in parts if part is not None and part.experts))
 
     def quantized_tensors(self) -> tuple[Tensor, ...]:
-        """Matrices of the layers that are stored quantized and cut over ranks, each shape once."""
+        """Matrices of the layers that are stored quantized and cut over ranks, each shape once.
+
+        A mixer known by its number of weights alone (`mixer`) is no matrix, so no width of it can be judged.
+        """
         scheme = self.precision.quantization
         if scheme is None:
             return ()
@@ -48,7 +51,9 @@ class Question:
         found: dict[tuple[str, int, int], Tensor] = {}
         for kind, _ in self.architecture.kind_counts():
             for tensor in layer_tensors(kind, self.architecture.hidden_size):
-                if tensor.family in kept or tensor.name in kept or tensor.split is Split.REPLICATED or tensor.columns == 1:
+                if tensor.family in kept or tensor.name in kept or tensor.name == "mixer":
+                    continue
+                if tensor.split is Split.REPLICATED or tensor.columns == 1:
                     continue
                 found.setdefault((tensor.name, tensor.rows, tensor.columns), tensor)
         return tuple(found.values())
