@@ -4,37 +4,44 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.solve.instance import BoolArray, Container, Instance
+from planner.solve.instance import BoolArray, Container, Instance, IntArray
+
+MOST_PAIRS = 100_000
+"""Pairs of shapes that are compared at once."""
 
 
-def dominated_by(instance: Instance, loser: int, winner: int, ties: bool = True) -> bool:
-    """Whether copies of `winner` fit into the GPUs of one `loser`, serve as much, and cost no more (with `ties`: nor communicate more or answer slower).
+def dominators(instance: Instance, losers: IntArray, winners: IntArray, ties: bool = True) -> BoolArray:
+    """Tell whether copies of a winner fit into the GPUs of a loser, serve as much, and cost no more (with `ties`: nor communicate more or answer slower).
 
     The copies use GPUs of the loser only, so no row of `occupancy`, `locality`, `billing` or `budget` can get worse; `replicas` can, so
     callers ask only where it allows any number. Of two equal shapes the first stays.
+
+    Returns
+    -------
+    array of bool
+        [losers, winners]
     """
-    columns = instance.shapes
-    large, small = int(columns.size[loser]), int(columns.size[winner])
-    if large % small or (columns.within_part[winner] and not columns.within_part[loser]):
-        return False
-    held = int(columns.groups[loser]) * (large // small)
-    keeps_together = Container.LEAF if columns.groups[loser] == 1 else int(columns.container[loser])
-    if columns.groups[winner] > 1 and int(columns.container[winner]) > keeps_together:
-        return False
-    if columns.capacity[winner] <= 0:
-        return False
-    copies = -(-int(columns.capacity[loser]) // int(columns.capacity[winner]))
-    if copies * int(columns.groups[winner]) > held:
-        return False
-    cost = copies * int(columns.price[winner]) - int(columns.price[loser])
-    communication = copies * int(columns.comm[winner]) - int(columns.comm[loser]) if ties else 0
-    slower = copies * int(columns.token_time[winner]) - int(columns.token_time[loser]) if ties else 0
-    if cost > 0 or communication > 0 or slower > 0:
-        return False
-    spare = copies * int(columns.capacity[winner]) - int(columns.capacity[loser])
-    smaller = copies * int(columns.gpus[winner]) < int(columns.gpus[loser])
-    looser = int(columns.container[winner]) < int(columns.container[loser]) or columns.within_part[winner] < columns.within_part[loser]
-    return cost < 0 or communication < 0 or slower < 0 or spare > 0 or smaller or bool(looser) or winner < loser
+    lost, won = instance.shapes.take(losers), instance.shapes.take(winners)
+
+    def column(values: IntArray) -> IntArray:
+        return values[:, None]
+
+    keeps_together = np.where(lost.groups == 1, int(Container.LEAF), lost.container)
+    fits = (column(lost.size) % won.size == 0) & (won.capacity > 0)
+    fits &= (won.groups == 1) | (won.container <= column(keeps_together))
+    fits &= ~won.within_part | lost.within_part[:, None]
+    copies = -(-column(lost.capacity) // np.maximum(won.capacity, 1))
+    fits &= copies * won.groups <= column(lost.groups) * (column(lost.size) // won.size)
+    # Copies that do not fit may be so many that money times them leaves 64 bits.
+    copies = np.where(fits, copies, 0)
+    better = (winners < column(losers)) | (copies * won.capacity > column(lost.capacity)) | (copies * won.gpus < column(lost.gpus))
+    better |= (won.container < column(lost.container)) | (won.within_part < lost.within_part[:, None])
+    for mine, theirs in ((lost.price, won.price), *(((lost.comm, won.comm), (lost.token_time, won.token_time)) if ties else ())):
+        gain = copies * theirs - column(mine)
+        fits &= gain <= 0
+        better |= gain < 0
+    answer: BoolArray = fits & better & (winners != column(losers))
+    return answer
 
 
 def worth_keeping(instance: Instance, ties: bool = True) -> BoolArray:
@@ -59,7 +66,10 @@ def worth_keeping(instance: Instance, ties: bool = True) -> BoolArray:
         for shape in instance.of_deployment(deployment).tolist():
             by_pool.setdefault(int(columns.pool[shape]), []).append(shape)
         for together in by_pool.values():
-            for shape in together:
-                if keep[shape] and any(other != shape and keep[other] and dominated_by(instance, shape, other, ties) for other in together):
-                    keep[shape] = False
+            others = np.array(together, dtype=np.int64)
+            for start in range(0, len(others), rows := max(1, MOST_PAIRS // len(others))):
+                losers = others[start : start + rows]
+                for shape, better in zip(losers.tolist(), dominators(instance, losers, others, ties), strict=True):
+                    if keep[shape] and bool((better & keep[others]).any()):
+                        keep[shape] = False
     return keep
