@@ -26,7 +26,7 @@ def _mark_cached(rows: list[Row]) -> list[Row]:
     """Leave out series whose prompts cannot have been computed: the rate of requests would take more than 70 % of the peak FLOP/s for prompts alone."""
     impossible: set[tuple[str, ...]] = set()
     for row in rows:
-        if row.left_out or row.ttft != row.ttft or row.model not in MODELS:
+        if row.left_out or not np.isfinite(row.ttft) or row.model not in MODELS:
             continue
         architecture = model(MODELS[row.model])
         rate = row.load / (row.ttft + row.output * row.tpot)

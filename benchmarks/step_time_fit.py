@@ -59,6 +59,8 @@ PARAMETERS: dict[str, tuple[float, float, float]] = {
     "prompt_crowding": (0.55, 0.1, 1.1),
     "first_token": (10.0, 0.0, 300.0),
     "evenness": (2.0, 0.3, 50.0),
+    "expert_tile": (32.0, 0.0, 1000.0),
+    "expert_traffic": (8.0, 0.0, 100.0),
     "prompt_moe_layer": (200.0, 0.0, 3000.0),
     "mixer_layer.mla": (20.0, 0.0, 150.0),
     "mixer_layer.sparse": (60.0, 0.0, 200.0),
@@ -68,11 +70,11 @@ PARAMETERS: dict[str, tuple[float, float, float]] = {
     "expert_read.mxfp4": (0.8, 0.15, 1.0),
     "expert_read.int4": (0.7, 0.15, 1.0),
     "expert_read.nvfp4": (0.8, 0.15, 1.0),
-    "expert_multiply.bf16": (0.4, 0.02, 1.0),
-    "expert_multiply.fp8": (0.15, 0.02, 1.0),
-    "expert_multiply.mxfp4": (0.2, 0.02, 1.0),
-    "expert_multiply.int4": (0.2, 0.02, 1.0),
-    "expert_multiply.nvfp4": (0.15, 0.02, 1.0),
+    "expert_multiply.bf16": (0.6, 0.02, 1.0),
+    "expert_multiply.fp8": (0.4, 0.02, 1.0),
+    "expert_multiply.mxfp4": (0.35, 0.02, 1.0),
+    "expert_multiply.int4": (0.35, 0.02, 1.0),
+    "expert_multiply.nvfp4": (0.3, 0.02, 1.0),
     "moe_layer.bf16": (15.0, 0.0, 200.0),
     "moe_layer.fp8": (45.0, 0.0, 200.0),
     "moe_layer.mxfp4": (13.0, 0.0, 200.0),
@@ -82,6 +84,7 @@ PARAMETERS: dict[str, tuple[float, float, float]] = {
 # H200 reads experts no faster than H100 does (gpt-oss-120b on both, vLLM): the slower card's bandwidth is the bound. None is known on Blackwell.
 EXPERT_BANDWIDTH = {"hopper": 3.35e12, "blackwell": 8.0e12}
 MICROSECONDS = ("layer", "sequence", "step", "prompt_layer", "prompt_moe_layer", "mixer_layer", "moe_layer")
+ROUTED = ("evenness", "prompt_moe_layer", "expert_tile", "expert_traffic")
 WEIGHT_OF_TTFT = 0.1
 
 # What is expected before any measurement differs on Blackwell: its memory is faster than its kernels.
@@ -100,6 +103,8 @@ SPREADS = {
     "prompt_crowding": 0.3,
     "first_token": 3.0,
     "evenness": 0.7,
+    "expert_tile": 1.0,
+    "expert_traffic": 1.0,
     "prompt_moe_layer": 1.0,
     "mixer_layer": 1.0,
     "expert_read": 0.2,
@@ -121,7 +126,7 @@ def held_out(group: Group) -> bool:
 
 def identified(groups: Iterable[Group]) -> list[str]:
     """Parameters that rows of these groups depend on."""
-    names = {name for name in PARAMETERS if "." not in name and name not in {"evenness", "prompt_moe_layer"}}
+    names = {name for name in PARAMETERS if "." not in name and name not in ROUTED}
     for group in groups:
         setting = group.setting
         for kind in setting.architecture.layer_kinds:
@@ -134,7 +139,7 @@ def identified(groups: Iterable[Group]) -> list[str]:
             for tensor in layer_tensors(kind, setting.architecture.hidden_size):
                 dtype = stored_dtype(tensor, setting.precision, setting.architecture.dtype)
                 if tensor.split in EXPERT_SPLITS:
-                    names |= {f"expert_read.{dtype}", f"expert_multiply.{dtype}", f"moe_layer.{dtype}", "evenness", "prompt_moe_layer"}
+                    names |= {f"expert_read.{dtype}", f"expert_multiply.{dtype}", f"moe_layer.{dtype}", *ROUTED}
                 elif tensor.family in {"attention", "mlp", "recurrent", "shared_expert"}:
                     names |= {f"weight_read.{dtype}", f"multiply.{dtype}"}
     return [name for name in PARAMETERS if name in names]

@@ -40,7 +40,9 @@ class StepConstants:
 
     Tables go by the number format of the weights, see `of_dtype`. `weight_read` (eta_m) and `kv_read` (eta_kv) are shares of the data sheet's memory bandwidth that
     reading weights and KV cache reach, `multiply` (eta_f) shares of its dense FLOP/s, `attend` the same for attention over a prompt; `expert_read` and
-    `expert_multiply` are what grouped matrices of experts reach, whose kernels gain nothing from memory faster than `expert_bandwidth` [B/s]. `evenness` is the shape of the routing in `cost.compute.distinct_share`.
+    `expert_multiply` are what grouped matrices of experts reach, whose kernels gain nothing from memory faster than `expert_bandwidth` [B/s]. `expert_tile` [tokens] is what every
+    touched expert costs besides its own tokens, `expert_traffic` how often a token's copies cross memory, `evenness` the shape of the routing
+    (`cost.compute`).
 
     Seconds a layer: `layer` (c_layer), on top of it `mixer_layer` by kind of mixer ("mla", "sparse", "recurrent") and `moe_layer` by format of the experts;
     `sequence` (c_seq) a layer and sequence, `step` (c_step) a pass. None of them shrinks with tensor parallelism. A pass that carries prompt tokens runs without
@@ -68,6 +70,8 @@ class StepConstants:
     expert_read: Mapping[str, float]
     expert_multiply: Mapping[str, float]
     expert_bandwidth: float
+    expert_tile: float
+    expert_traffic: float
     evenness: float
     prompt_queue: float
     prompt_crowding: float

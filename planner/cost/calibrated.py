@@ -189,7 +189,7 @@ def _step(
     active = (1.0 + (batch - 1.0) * decoding / batch) / batch
     rank, stage = (sequences * active for sequences in _sequences(shapes))
     others = (1.0 - 1.0 / batch) * decoding / passes
-    share = prompt_share(setting, others * new_prompt_tokens(setting) / output_tokens(setting), data_parallel)
+    share = prompt_share(setting, others * new_prompt_tokens(setting) / output_tokens(setting), data_parallel, passes)
     zeros = np.zeros_like(batch)
     plain_reduce = reduce_seconds(setting, shapes, rank)
     full_reduce = np.maximum(reduce_seconds(setting, shapes, rank + share.rank_tokens), plain_reduce)

@@ -20,19 +20,23 @@ from planner.cost.setting import FloatArray, Precision, Setting, ShapeArrays
 from planner.cost.tensors import EXPERT_SPLITS, Tensor, head_tensors, layer_tensors, rank_share
 from planner.diagnostics import Diagnostic, PlannerError
 
+MOVED_BYTES = 2.0  # per element of a hidden state on its way into and out of experts
+
 
 @dataclass(frozen=True)
 class Matrices:
     """Weights of one layer (or of the head) on the fullest rank, per shape [n].
 
     `read` [s] is the time to read them once, `multiply` [s] the time to multiply one token of the rank with them. `expert_read` [s] reads every
-    routed expert of the rank, `expert_multiply` [s] is the rank's part for one token of the whole stage.
+    routed expert of the rank, `expert_multiply` [s] is the rank's part for one token of the whole stage, `expert_move` [s] moves one such token's copies in
+    and out of the experts when one rank serves them all.
     """
 
     read: FloatArray
     multiply: FloatArray
     expert_read: FloatArray
     expert_multiply: FloatArray
+    expert_move: float = 0.0
     experts: int = 0
     experts_per_token: int = 0
 
@@ -75,11 +79,13 @@ def _matrices(
         total[1] = total[1] + multiply * share
     experts = part.experts if part is not None else 0
     active = part.experts_per_token if part is not None else 0
+    copies = active * (part.latent_size or setting.architecture.hidden_size) * MOVED_BYTES if part is not None else 0.0
     return Matrices(
         read=totals[False][0],
         multiply=totals[False][1],
         expert_read=totals[True][0],
         expert_multiply=totals[True][1] * (active / experts if experts else 0.0),
+        expert_move=copies * constants.expert_traffic / setting.gpu.memory_bandwidth.value,
         experts=experts,
         experts_per_token=active,
     )
@@ -116,12 +122,16 @@ def _tensor_seconds(tensor: Tensor, setting: Setting, constants: StepConstants) 
 
 
 def matrices_seconds(
-    matrices: Matrices, rank_tokens: FloatArray, stage_tokens: FloatArray, expert_parallel: FloatArray, evenness: float
+    matrices: Matrices, rank_tokens: FloatArray, stage_tokens: FloatArray, expert_parallel: FloatArray, evenness: float, tile: float
 ) -> FloatArray:
     """Time of one pass through the matrices [s], shape [n].
 
-    max(read, tokens x multiply) for what all tokens share, and the same for the routed experts that a pass of T tokens touches (`distinct_share`).
-    Over e expert ranks the fullest one paces the others (`fullest_rank`): in experts touched when reading, in assignments T k when multiplying.
+    max(read, tokens x multiply) for what all tokens share. Routed experts, of which a pass of T tokens touches a share (`distinct_share`):
+
+        max(touched x read, (T + touched E tile / k) x multiply) + T x move / e
+
+    since kernels fill up every expert's tokens to tiles, and the hidden states of k copies of every token go in and out through memory.
+    Over e expert ranks the fullest one paces the others (`fullest_rank`): in experts touched when reading, in assignments T k when multiplying and moving.
 
     Parameters
     ----------
@@ -133,8 +143,8 @@ def matrices_seconds(
         Tokens of the whole stage, which routed experts serve together.
     expert_parallel
         Expert-parallel degree e.
-    evenness
-        Shape of the routing, see `distinct_share`.
+    evenness, tile
+        Shape of the routing, see `distinct_share`; tokens that every touched expert costs besides its own.
     """
     shared = np.maximum(matrices.read, rank_tokens * matrices.multiply)
     if not matrices.experts:
@@ -144,7 +154,9 @@ def matrices_seconds(
     read = touched * fullest_rank(np.sqrt((1.0 - touched) / np.maximum(local * touched, 1e-12)), expert_parallel)
     assignments = np.maximum(stage_tokens * matrices.experts_per_token, 1e-12)
     skew = fullest_rank(np.sqrt(expert_parallel / assignments), expert_parallel)
-    return shared + np.maximum(matrices.expert_read * np.minimum(read, 1.0), matrices.expert_multiply * stage_tokens * skew)
+    filled = stage_tokens * skew + np.minimum(read, 1.0) * (tile * matrices.experts / matrices.experts_per_token)
+    move = matrices.expert_move * stage_tokens * skew / expert_parallel
+    return shared + np.maximum(matrices.expert_read * np.minimum(read, 1.0), matrices.expert_multiply * filled) + move
 
 
 def distinct_share(experts: int, experts_per_token: int, tokens: FloatArray, evenness: float = np.inf) -> FloatArray:

@@ -108,7 +108,7 @@ def layer_parts(terms: LayerTerms, one: Pass, expert_parallel: FloatArray, const
     stage_tokens = one.stage_sequences + one.stage_prompt
     parts = np.empty((PARTS, rank_tokens.size))
     parts[COMPUTE] = (
-        matrices_seconds(terms.matrices, rank_tokens, stage_tokens, expert_parallel, constants.evenness)
+        matrices_seconds(terms.matrices, rank_tokens, stage_tokens, expert_parallel, constants.evenness, constants.expert_tile)
         + one.sequences * terms.attend
         + one.prompt * terms.prompt_attend
     )
@@ -122,7 +122,7 @@ def layer_parts(terms: LayerTerms, one: Pass, expert_parallel: FloatArray, const
 def head_parts(matrices: Matrices, sequences: FloatArray, expert_parallel: FloatArray) -> FloatArray:
     """Parts of the output head in one pass [s], shape [4, n]: one row of logits a sequence."""
     parts = np.zeros((PARTS, sequences.size))
-    parts[COMPUTE] = matrices_seconds(matrices, sequences, sequences, expert_parallel, 1.0)
+    parts[COMPUTE] = matrices_seconds(matrices, sequences, sequences, expert_parallel, 1.0, 0.0)
     return parts
 
 

@@ -24,6 +24,8 @@ from planner.topology.paths import LinkPath
 _PER_OCTAVE: Final = 16
 _LOG_SIZES: Final = np.linspace(0.0, 40.0, 40 * _PER_OCTAVE + 1)  # 1 B (or one token) to 1 TiB
 
+_SHARED_LANES: Final = (0.9, 0.7)
+
 Curve = tuple[FloatArray, NDArray[np.str_]]
 
 
@@ -36,7 +38,8 @@ def _collective(operation: str, inner: LinkPath, outer: LinkPath | None, engine:
     """Times [s] and algorithms of one collective over the sizes of `_LOG_SIZES` [B]."""
     sizes = 2.0**_LOG_SIZES
     if outer is None:
-        return _rising(*collective_time(operation, inner, engine, inside, sizes, gpu=gpu))
+        times, names = collective_time(operation, inner, engine, inside, sizes, gpu=gpu)
+        return _rising(np.maximum(times, _pcie_floor(operation, inner, inside, sizes)), names)
     return _rising(*hierarchical_time(operation, inner, outer, engine, inside, scopes, sizes, gpu=gpu))
 
 
@@ -53,6 +56,20 @@ def _experts(
         )  # fmt: skip
         best = np.minimum(best, exchange.dispatch + exchange.combine)
     return _rising(best, np.full(tokens.shape, "experts"))
+
+
+def _pcie_floor(operation: str, path: LinkPath, ranks: int, sizes: FloatArray) -> FloatArray:
+    """Least time of a collective over PCIe [s]: its ring volume at what the lanes carry while all ranks use them; 0 for other links.
+
+    Series of PCIe boxes end at small messages. A box of four keeps 0.9 of the copy bandwidth, one of eight over two sockets 0.7: 18 and 14 GB/s behind
+    x16 of the fourth generation, which Llama-3-70B at 128/128 shows on four and eight A100 (TensorRT-LLM 0.14 performance overview).
+    """
+    if path.link.kind != "pcie" or ranks <= 1:
+        return np.zeros(sizes.shape)
+    volume = (2.0 if operation == "all_reduce" else 1.0) * (ranks - 1) / ranks * sizes
+    share = _SHARED_LANES[0] if ranks <= 4 else _SHARED_LANES[1]
+    achieved = path.link.calibrated_bandwidth.value / path.link.bandwidth.value * path.bandwidth
+    return np.asarray(volume / (achieved * share), dtype=np.float64)
 
 
 def _read(curve: FloatArray, sizes: FloatArray) -> FloatArray:
