@@ -11,7 +11,7 @@ from serving_groups import Group
 
 from planner.catalog.architecture import AttentionKind
 from planner.catalog.step_times import StepConstants, step_constants
-from planner.cost.calibrated import Step, step_times
+from planner.cost.closed_loop import Step, step_times
 from planner.cost.compute import stored_dtype
 from planner.cost.tensors import EXPERT_SPLITS, layer_tensors
 

@@ -7,7 +7,8 @@ faster algorithm for more bytes it could pad a smaller message, and a smaller ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -83,44 +84,6 @@ def _inner(setting: Setting) -> LinkPath:
     return inside[-1] if inside else setting.paths[0]
 
 
-def _groups(
-    setting: Setting, level: IntArray, ranks: IntArray, scopes: IntArray
-) -> Iterator[tuple[NDArray[np.int64], LinkPath, LinkPath | None, int, int]]:
-    """Rows of shapes whose groups are joined alike: rows, path inside a scope, path across or None, ranks, scopes."""
-    codes = (level * 4096 + scopes) * 65536 + ranks
-    for code in np.unique(codes[ranks > 1]):
-        rows = np.flatnonzero(codes == code)
-        path, count = setting.paths[int(level[rows[0]])], int(ranks[rows[0]])
-        if path.across_scopes:
-            over = min(max(int(scopes[rows[0]]), 2), count)
-            yield rows, _inner(setting), path, count, over
-        else:
-            yield rows, path, None, count, 1
-
-
-def _times(
-    setting: Setting,
-    level: IntArray,
-    ranks: IntArray,
-    scopes: IntArray,
-    sizes: FloatArray,
-    curve: Callable[[LinkPath, LinkPath | None, int, int], Curve],
-) -> FloatArray:
-    times = np.zeros(sizes.shape)
-    for rows, inner, outer, count, over in _groups(setting, level, ranks, scopes):
-        times[rows] = _read(curve(inner, outer, count, over)[0], sizes[rows])
-    return times
-
-
-def _collective_seconds(
-    operation: str, setting: Setting, level: IntArray, ranks: IntArray, scopes: IntArray, sizes: FloatArray
-) -> FloatArray:
-    def curve(inner: LinkPath, outer: LinkPath | None, count: int, over: int) -> Curve:
-        return _collective(operation, inner, outer, setting.engine, -(-count // over), over, setting.gpu.name)
-
-    return _times(setting, level, ranks, scopes, sizes, curve)
-
-
 def group_scopes(shapes: ShapeArrays) -> IntArray:
     """Scale-up scopes that one tensor-parallel group spans, a stage's GPUs lying evenly over its scopes."""
     per_scope = np.maximum(shapes.tensor_parallel * shapes.data_parallel // np.maximum(shapes.stage_scopes, 1), 1)
@@ -132,53 +95,124 @@ def token_bytes(setting: Setting) -> float:
     return setting.architecture.hidden_size * min(bytes_per_element(setting.architecture.dtype), 2.0)
 
 
-def reduce_seconds(setting: Setting, shapes: ShapeArrays, rank_tokens: FloatArray) -> FloatArray:
-    """Time of one all-reduce of `rank_tokens` hidden states over the tensor-parallel group [s], shape [n]."""
-    sizes = rank_tokens * token_bytes(setting)
-    return _collective_seconds("all_reduce", setting, shapes.tp_level, shapes.tensor_parallel, group_scopes(shapes), sizes)
+@dataclass(frozen=True)
+class _Route:
+    """Rows of shapes whose groups are joined alike, and the curve of what they run."""
+
+    rows: NDArray[np.int64] | slice
+    curve: Curve
 
 
-def exchange_seconds(setting: Setting, shapes: ShapeArrays, stage_tokens: FloatArray) -> FloatArray:
-    """Time of one dispatch to the experts and one combine [s], shape [n]; 0 without data parallelism.
-
-    With expert parallelism a rank sends its share of the stage's tokens to their experts and gets the answers back. Without, experts are cut over the whole
-    stage: all tokens are gathered and the sums scattered.
-    """
-    routed = [kind.feed_forward for kind in setting.architecture.layer_kinds if kind.feed_forward is not None and kind.feed_forward.experts]
-    if not routed or not (shapes.data_parallel > 1).any():
-        return np.zeros(stage_tokens.shape)
-    ranks = np.where(shapes.data_parallel > 1, shapes.tensor_parallel * shapes.data_parallel, 1)
-    spread = shapes.expert_parallel > 1
-    part, hidden = routed[0], setting.architecture.hidden_size
-
-    def curve(inner: LinkPath, outer: LinkPath | None, count: int, over: int) -> Curve:
-        return _experts(inner, outer, setting.engine, count, over, setting.gpu.name, hidden, part.experts_per_token, part.experts)
-
-    level, scopes = shapes.stage_level, shapes.stage_scopes
-    seconds = _times(setting, level, np.where(spread, ranks, 1), scopes, stage_tokens / shapes.data_parallel, curve)
-    for operation in ("all_gather", "reduce_scatter"):
-        sizes = stage_tokens * token_bytes(setting)
-        seconds += _collective_seconds(operation, setting, level, np.where(spread, 1, ranks), scopes, sizes)
-    return seconds
+def _routes(
+    setting: Setting,
+    level: IntArray,
+    ranks: IntArray,
+    scopes: IntArray,
+    curve: Callable[[LinkPath, LinkPath | None, int, int], Curve],
+) -> tuple[_Route, ...]:
+    """Routes of all groups of more than one rank."""
+    codes = np.where(ranks > 1, (level * 4096 + scopes) * 65536 + ranks, 0)
+    found = []
+    for code in np.unique(codes):
+        if not code:
+            continue
+        rows = np.flatnonzero(codes == code)
+        path, count = setting.paths[int(level[rows[0]])], int(ranks[rows[0]])
+        over = min(max(int(scopes[rows[0]]), 2), count) if path.across_scopes else 1
+        sent = curve(_inner(setting), path, count, over) if path.across_scopes else curve(path, None, count, over)
+        found.append(_Route(slice(None) if rows.size == codes.size else rows, sent))
+    return tuple(found)
 
 
-def hop_seconds(setting: Setting, shapes: ShapeArrays, rank_tokens: FloatArray) -> FloatArray:
-    """Time of one hop between neighbouring pipeline stages [s], shape [n]; 0 with one stage. Every rank sends its part over its own path."""
-    seconds = np.zeros(rank_tokens.shape)
-    sizes = rank_tokens * token_bytes(setting) / shapes.tensor_parallel
+def _times(routes: tuple[_Route, ...], sizes: FloatArray) -> FloatArray:
+    times = np.zeros(sizes.shape)
+    for route in routes:
+        times[route.rows] = _read(route.curve[0], sizes[route.rows])
+    return times
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Everything that the shapes of one call send, ready to be asked for times at any number of tokens."""
+
+    token_bytes: float
+    data_parallel: FloatArray
+    reductions: tuple[_Route, ...]
+    dispatches: tuple[_Route, ...]
+    gathers: tuple[_Route, ...]
+    scatters: tuple[_Route, ...]
+    hops: tuple[tuple[NDArray[np.int64], LinkPath, FloatArray], ...]
+
+    def reduce(self, rank_tokens: FloatArray) -> FloatArray:
+        """Time of one all-reduce of `rank_tokens` hidden states over the tensor-parallel group [s], shape [n]."""
+        return _times(self.reductions, rank_tokens * self.token_bytes)
+
+    def exchange(self, stage_tokens: FloatArray) -> FloatArray:
+        """Time of one dispatch to the experts and one combine [s], shape [n]; 0 without data parallelism.
+
+        With expert parallelism a rank sends its share of the stage's tokens to their experts and gets the answers back. Without, experts are cut over the whole
+        stage: all tokens are gathered and the sums scattered.
+        """
+        seconds = np.zeros(stage_tokens.shape)
+        if self.dispatches:
+            seconds += _times(self.dispatches, stage_tokens / self.data_parallel)
+        if self.gathers:
+            sizes = stage_tokens * self.token_bytes
+            seconds += _times(self.gathers, sizes) + _times(self.scatters, sizes)
+        return seconds
+
+    def hop(self, rank_tokens: FloatArray) -> FloatArray:
+        """Time of one hop between neighbouring pipeline stages [s], shape [n]; 0 with one stage. Every rank sends its part over its own path."""
+        seconds = np.zeros(rank_tokens.shape)
+        for rows, path, share in self.hops:
+            seconds[rows] = send_time(path, rank_tokens[rows] * share)
+        return seconds
+
+    def algorithm(self, rank_tokens: FloatArray) -> NDArray[np.str_]:
+        """Name of the all-reduce that runs in a decode step, shape [n]; "none" without tensor parallelism."""
+        names = np.full(rank_tokens.shape, "none", dtype="<U32")
+        index = np.rint(np.log2(np.maximum(rank_tokens * self.token_bytes, 1.0)) * _PER_OCTAVE).astype(np.int64)
+        np.clip(index, 0, _LOG_SIZES.size - 1, out=index)
+        for route in self.reductions:
+            names[route.rows] = route.curve[1][index[route.rows]]
+        return names
+
+
+def traffic(setting: Setting, shapes: ShapeArrays) -> Traffic:
+    """Look up what the groups of every shape send through."""
+    engine, card, architecture = setting.engine, setting.gpu.name, setting.architecture
+
+    def collective(operation: str) -> Callable[[LinkPath, LinkPath | None, int, int], Curve]:
+        return lambda inner, outer, count, over: _collective(operation, inner, outer, engine, -(-count // over), over, card)
+
+    routed = [kind.feed_forward for kind in architecture.layer_kinds if kind.feed_forward is not None and kind.feed_forward.experts]
+    dispatches: tuple[_Route, ...] = ()
+    gathers: tuple[_Route, ...] = ()
+    scatters: tuple[_Route, ...] = ()
+    if routed and (shapes.data_parallel > 1).any():
+        part = routed[0]
+        ranks = np.where(shapes.data_parallel > 1, shapes.tensor_parallel * shapes.data_parallel, 1)
+        spread = shapes.expert_parallel > 1
+
+        def experts(inner: LinkPath, outer: LinkPath | None, count: int, over: int) -> Curve:
+            return _experts(inner, outer, engine, count, over, card, architecture.hidden_size, part.experts_per_token, part.experts)
+
+        level, scopes = shapes.stage_level, shapes.stage_scopes
+        dispatches = _routes(setting, level, np.where(spread, ranks, 1), scopes, experts)
+        gathers = _routes(setting, level, np.where(spread, 1, ranks), scopes, collective("all_gather"))
+        scatters = _routes(setting, level, np.where(spread, 1, ranks), scopes, collective("reduce_scatter"))
+    size = token_bytes(setting)
     piped = shapes.pipeline_parallel > 1
+    hops = []
     for at in np.unique(shapes.replica_level[piped]):
         rows = np.flatnonzero(piped & (shapes.replica_level == at))
-        seconds[rows] = send_time(setting.paths[int(at)], sizes[rows])
-    return seconds
-
-
-def algorithms(setting: Setting, shapes: ShapeArrays, rank_tokens: FloatArray) -> NDArray[np.str_]:
-    """Name of the all-reduce that runs in a decode step, shape [n]; "none" without tensor parallelism."""
-    names = np.full(rank_tokens.shape, "none", dtype="<U32")
-    index = np.rint(np.log2(np.maximum(rank_tokens * token_bytes(setting), 1.0)) * _PER_OCTAVE).astype(np.int64)
-    np.clip(index, 0, _LOG_SIZES.size - 1, out=index)
-    for rows, inner, outer, count, over in _groups(setting, shapes.tp_level, shapes.tensor_parallel, group_scopes(shapes)):
-        curve = _collective("all_reduce", inner, outer, setting.engine, -(-count // over), over, setting.gpu.name)
-        names[rows] = curve[1][index[rows]]
-    return names
+        hops.append((rows, setting.paths[int(at)], size / shapes.tensor_parallel[rows]))
+    return Traffic(
+        token_bytes=size,
+        data_parallel=shapes.data_parallel.astype(np.float64),
+        reductions=_routes(setting, shapes.tp_level, shapes.tensor_parallel, group_scopes(shapes), collective("all_reduce")),
+        dispatches=dispatches,
+        gathers=gathers,
+        scatters=scatters,
+        hops=tuple(hops),
+    )

@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.catalog.step_times import step_constants
-from planner.cost.calibrated import BLOCK, evaluate_calibrated, step_times
+from planner.cost.calibrated import BLOCK, evaluate_calibrated
+from planner.cost.closed_loop import step_times
 from planner.cost.evaluation import evaluate
 from planner.cost.setting import TimesTable
 from planner.diagnostics import PlannerError
