@@ -27,6 +27,9 @@ class LoadedProblem:
     topology: TopologyDocument | None = None
     profile: Profile = field(default_factory=Profile)
 
+    def __repr__(self) -> str:
+        return f"<LoadedProblem {self.summary}>"
+
     @property
     def summary(self) -> str:
         """One line that says what was read."""

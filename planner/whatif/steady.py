@@ -48,7 +48,7 @@ NOTHING: Final = Content(())
 
 def steady(outcome: Outcome, loaded: LoadedProblem, before: Snapshot) -> Outcome:
     """Rename alike nodes and GPUs in an outcome after what ran on them in `before`; cost, times and proof stay what they are."""
-    if not outcome.replicas:
+    if not outcome.replicas or _bound_to_nodes(loaded):
         return outcome
     old = _before(before)
     new = _content_of((_kind(loaded, replica.shape), ((rank.node, rank.gpu) for rank in replica.ranks)) for replica in outcome.replicas)
@@ -62,6 +62,11 @@ def steady(outcome: Outcome, loaded: LoadedProblem, before: Snapshot) -> Outcome
             node_of |= matched
             taken |= set(matched.values())
     return _renamed(outcome, loaded, node_of, old, new)
+
+
+def _bound_to_nodes(loaded: LoadedProblem) -> bool:
+    """Tell whether a deployment names nodes of its own; then no two are alike."""
+    return any(getattr(deployment, key, None) for deployment in loaded.problem.deployments for key in ("pin", "forbid", "current"))
 
 
 def _kind(loaded: LoadedProblem, shape: Shape) -> Kind:
@@ -98,12 +103,16 @@ def _alike(loaded: LoadedProblem, *, same_switches: bool) -> list[list[str]]:
     """Groups of nodes that may change places, in the order of the topology; a node that shares its scale-up scope has none like it."""
     fabric = loaded.fabric
     inventory = fabric.inventory
+    apart = any(getattr(deployment, key, None) for deployment in loaded.problem.deployments for key in ("spread", "resilience"))
     groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for scope in range(len(fabric.scopes)):
         rows = fabric.scopes.rows(scope)
         for row in rows:
             state = inventory.state[int(inventory.first_gpu[row]) : int(inventory.first_gpu[row + 1])].tobytes()
-            key: tuple[object, ...] = (int(fabric.pool_of_node[row]), state)
+            # What fails together must go on failing together, for deployments that are spread over it.
+            fails = fabric.failure_domains(inventory.names[row]) if apart else {}
+            domains = tuple(sorted((kind, name) for kind, name in fails.items() if kind != "node"))
+            key: tuple[object, ...] = (int(fabric.pool_of_node[row]), state, domains)
             if len(rows) > 1:
                 key = (*key, inventory.names[row])
             elif same_switches:
