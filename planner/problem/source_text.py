@@ -34,6 +34,17 @@ def read_source(path: str) -> str:
     PlannerError
         FILE_NOT_FOUND, FILE_NOT_READABLE, FILE_TOO_LARGE, BINARY_FILE, NOT_UTF8, CONTROL_CHARACTER.
     """
+    return decode(read_bounded(path, "write alike nodes once, as a host list such as h100-[0001-1250]"), display_name(path))
+
+
+def read_bounded(path: str, shorten: str) -> bytes:
+    """Contents of the file at `path`, or of standard input for `-`; `shorten` tells how to make a file that is too large smaller.
+
+    Raises
+    ------
+    PlannerError
+        FILE_NOT_FOUND, FILE_NOT_READABLE, FILE_TOO_LARGE.
+    """
     name = display_name(path)
     try:
         data = _read_bytes(path)
@@ -45,13 +56,8 @@ def read_source(path: str) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         raise _error("FILE_NOT_READABLE", name, f"cannot be read: {reason}", "check the path and its permissions") from None
     if len(data) > LARGEST_FILE:
-        raise _error(
-            "FILE_TOO_LARGE",
-            name,
-            f"is larger than {LARGEST_FILE // 2**20} MiB",
-            "write alike nodes once, as a host list such as h100-[0001-1250]",
-        )
-    return decode(data, name)
+        raise _error("FILE_TOO_LARGE", name, f"is larger than {LARGEST_FILE // 2**20} MiB", shorten)
+    return data
 
 
 def _read_bytes(path: str) -> bytes:
