@@ -43,6 +43,8 @@ app.command("planner.cli.scaling:scaling", name="scaling")
 app.command("planner.cli.crossover:crossover", name="crossover")
 app.command("planner.cli.regimes:regimes", name="regimes")
 app.command("planner.cli.memory:memory", name="memory")
+app.command("planner.cli.fit:fit", name="fit")
+app.command("planner.cli.measure:measure", name="measure")
 app.register_install_completion_command(name="--install-completion")
 
 
