@@ -1,0 +1,90 @@
+"""A plan of the planner's own (`plan.json`) as a placement: judged as it stands, every figure it claims included."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.catalog.digest import catalog_sha256
+from planner.diagnostics import Diagnostic, Place
+from planner.placement.inquiry import Inquiry
+from planner.placement.proposal import (
+    LARGEST_DEGREE,
+    Proposal,
+    ProposedDeployment,
+    ProposedGpu,
+    ProposedReplica,
+    warning,
+)
+from planner.plan.document import PlanDocument, ReplicaDocument
+from planner.plan.reading import plan_of
+from planner.plan.shape import Degrees
+from planner.problem.dotted_paths import Path
+from planner.problem.json_source import json_marks
+
+KIND: Final = "plan"
+
+
+def read_plan_file(request: Inquiry) -> Proposal:
+    """Read a plan document, with the place of every deployment, replica and rank in the file.
+
+    Raises
+    ------
+    PlannerError
+        PLAN_NOT_READABLE.
+    """
+    text = request.text.lstrip("\ufeff")
+    plan = plan_of(text, request.file)
+    try:
+        _, marks = json_marks(text.replace("\t", " "))
+    except (ValueError, IndexError, RecursionError):  # a document that only Python takes for JSON has no places
+        marks = {}
+    places: dict[str, Place] = {}
+
+    def put(path: Path, shown: str) -> Place:
+        mark = marks.get(path, (None, None))
+        places[shown] = Place(request.file, mark[0], mark[1], shown)
+        return places[shown]
+
+    deployments = []
+    for number, deployment in enumerate(plan.deployments):
+        here = f"deployments.{deployment.name}"
+        place = put(("deployments", number), here)
+        replicas = []
+        for index, replica in enumerate(deployment.replicas):
+            path: Path = ("deployments", number, "replicas", index)
+            shown = f"{here}.replicas.{index}"
+            own = put(path, shown)
+            gpus = tuple(
+                ProposedGpu(rank.node, rank.gpu, put((*path, "ranks", row), f"{shown}.ranks.{row}"))
+                for row, rank in enumerate(replica.ranks)
+            )
+            degrees = _degrees(replica)
+            if degrees is not None:
+                replicas.append(ProposedReplica(degrees, gpus, own, replica.shape.batch, replica.shape.partition))
+        deployments.append(ProposedDeployment(deployment.name, place, tuple(replicas)))
+    return Proposal(KIND, request.file, tuple(deployments), tuple(_age(request, plan)), plan, places)
+
+
+def _degrees(replica: ReplicaDocument) -> Degrees | None:
+    """Degrees of a replica; None for those that no machine has, which the auditor reports."""
+    shape = replica.shape
+    values = (shape.tp, shape.pp, shape.ep, shape.dp)
+    return Degrees(*values) if min(values) >= 1 and max(values) <= LARGEST_DEGREE else None
+
+
+def _age(request: Inquiry, plan: PlanDocument) -> list[Diagnostic]:
+    """Warn of a plan that was made for another version of its problem or with other facts."""
+    found = []
+    hint = "solve again: `planner solve PROBLEM -o plan.json`"
+    if plan.provenance.problem_sha256 != request.loaded.sha256:
+        message = "the problem, its topology or a model has changed since this plan was made"
+        found.append(warning("PLAN_OLDER_THAN_PROBLEM", message, hint, Place(request.file, path="provenance.problem_sha256")))
+    if plan.provenance.catalog_sha256 != catalog_sha256():
+        message = "the catalog's facts have changed since this plan was made"
+        found.append(warning("PLAN_OLDER_THAN_CATALOG", message, hint, Place(request.file, path="provenance.catalog_sha256")))
+    return found
+
+
+def is_plan(data: object) -> bool:
+    """Tell whether data looks like a plan document."""
+    return isinstance(data, dict) and {"provenance", "deployments", "format_version"} <= set(data)
