@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from planner.topology.fabric import Fabric
 
 NO_COMMON = Common()
+MOST_ROWS = 48
 TITLES = {"pools": "nodes", "levels": "levels", "leaves": "leaves", "domains": "scale-up domains", "suspicions": "looks wrong"}
 
 topology = App(name="topology", help="Read a topology from what operators have, or show one.")
@@ -250,7 +251,10 @@ def show(
     else:
         sys.stdout.write(f"{loaded.fabric.name}: {_size(loaded.fabric)}\n")
         for name, rows in tables.items():
-            _print_table(TITLES[name], rows, common)
+            cut = rows if table is not None else rows[:MOST_ROWS]
+            _print_table(TITLES[name], cut, common)
+            if len(cut) < len(rows):
+                sys.stdout.write(f"and {len(rows) - len(cut)} more: --table {name}\n")
     print_diagnostics(loaded.warnings, common)
     return ExitCode.ANSWERED
 

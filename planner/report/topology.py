@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -23,8 +24,9 @@ _USUAL_COUNTS: Final = frozenset({1, 2, 4, 8, 16})
 
 
 def _folded(names: list[str]) -> str:
-    """Some names as a host list, cut where nobody would read on."""
-    shown = fold_hosts(names[:10_000]) if names else ""
+    """Some names as a host list, cut where nobody would read on; switches may bear names that no host list can."""
+    foldable = all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names[:10_000])
+    shown = fold_hosts(names[:10_000]) if names and foldable else ", ".join(names[:100])
     return shown if len(shown) <= 80 else f"{shown[:77]}..."
 
 

@@ -9,10 +9,11 @@ from typing import Final
 # ClusterShell also knows set operators (! & ^), node groups (@racks) and wildcards, which read files of the machine: refused.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOLDED: Final = re.compile(r"(?:[A-Za-z0-9._-]|\[[0-9][0-9,/-]*\])+(?:,(?:[A-Za-z0-9._-]|\[[0-9][0-9,/-]*\])+)*")
+_PART: Final = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
 _BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
 _RANGE: Final = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12})(?:/([1-9][0-9]{0,8}))?)?")
-# One range, low end without leading zeros or as wide as the high end: what nearly every file has, expanded here without ClusterShell.
-_ONE_RANGE: Final = re.compile(r"([A-Za-z0-9._-]*)\[([0-9]+)-([0-9]+)\]([A-Za-z0-9._-]*)")
+# One bracket of rising ranges, all numbers as wide or none with leading zeros: what nearly every file has, expanded here without ClusterShell.
+_ONE_BRACKET: Final = re.compile(r"([A-Za-z0-9._-]*)\[([0-9,-]+)\]([A-Za-z0-9._-]*)")
 _LONGEST_SHOWN: Final = 60
 
 
@@ -32,7 +33,7 @@ def _shown(text: str) -> str:
 
 def _outside_brackets(text: str) -> list[str]:
     """Split at the commas that separate hosts, not at those inside brackets."""
-    return re.split(r",(?![^\[]*\])", text)
+    return _PART.findall(text)
 
 
 def count_hosts(text: str) -> int:
@@ -89,10 +90,10 @@ def expand_hosts(text: str, most: int) -> tuple[str, ...]:
     hosts = count_hosts(text)
     if hosts > most:
         raise HostListError("HOST_LIST_TOO_LARGE", f"host list `{_shown(text)}` names {hosts:,} hosts", f"at most {most:,} are read")
-    simple = _ONE_RANGE.fullmatch(text)
-    if simple is not None and (len(simple[2]) == len(simple[3]) or simple[2] == str(int(simple[2]))):
-        width = len(simple[2])
-        return tuple(f"{simple[1]}{number:0{width}d}{simple[4]}" for number in range(int(simple[2]), int(simple[3]) + 1))
+    simple = _ONE_BRACKET.fullmatch(text)
+    numbers = _rising(simple[2]) if simple is not None else None
+    if simple is not None and numbers is not None:
+        return tuple(f"{simple[1]}{number}{simple[3]}" for number in numbers)
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 
     try:
@@ -101,6 +102,24 @@ def expand_hosts(text: str, most: int) -> tuple[str, ...]:
         raise HostListError(
             "HOST_LIST_INVALID", f"`{_shown(text)}` is not a host list: {error}", "write for example h100-[01-16]"
         ) from None
+
+
+def _rising(ranges: str) -> list[str] | None:
+    """Numbers of rising ranges, as written; None where widths or order leave it to ClusterShell what they stand for."""
+    ends = [piece.partition("-") for piece in ranges.split(",")]
+    words = [word for low, _, high in ends for word in (low, high) if word]
+    width = len(words[0]) if all(len(word) == len(words[0]) for word in words) else 0
+    if not width and any(word != str(int(word)) for word in words):
+        return None
+    numbers: list[str] = []
+    last = -1
+    for low, _, high in ends:
+        first, end = int(low), int(high or low)
+        if first <= last:
+            return None
+        numbers.extend(f"{number:0{width}d}" for number in range(first, end + 1))
+        last = end
+    return numbers
 
 
 def fold_hosts(names: Sequence[str]) -> str:

@@ -54,3 +54,14 @@ def test_plain_ranges_are_read_as_clustershell_reads_them(low: int, more: int, w
 def test_folding_and_expanding_are_inverse(numbers: list[int]) -> None:
     names = tuple(f"n{number}" for number in sorted(numbers))
     assert expand_hosts(fold_hosts(names), 1000) == names
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 120), st.integers(0, 15), st.sampled_from([0, 2, 3])), min_size=1, max_size=4),
+    st.sampled_from(["a", "a-", "b1x", ""]),
+    st.sampled_from(["", "-ib"]),
+)
+def test_one_bracket_stands_for_what_clustershell_reads(pieces, prefix: str, suffix: str) -> None:
+    ranges = ",".join(f"{low:0{width}d}-{low + more:0{width}d}" if more else f"{low:0{width}d}" for low, more, width in pieces)
+    text = f"{prefix}[{ranges}]{suffix}"
+    assert expand_hosts(text, 10_000) == tuple(str(name) for name in NodeSet(text, resolver=RESOLVER_NOGROUP))

@@ -85,4 +85,4 @@ def _drop_dangling(subnet: Subnet) -> None:
 
 def looks_like(head: str) -> bool:
     """Tell whether the beginning of a text looks like ibnetdiscover's or an ibsim netlist."""
-    return re.search(r'^\s*(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', head, re.MULTILINE) is not None
+    return re.search(r'^[ \t]*(?:Switch|Ca|Hca|Rt)[ \t]+\d+[ \t]+"', head, re.MULTILINE) is not None

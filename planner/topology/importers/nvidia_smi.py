@@ -226,4 +226,4 @@ def _links_in_words(counts: dict[tuple[int, int], int], gpus: int) -> str:
 
 def looks_like(head: str) -> bool:
     """Tell whether the beginning of a text looks like such a matrix."""
-    return re.search(r"^[#>|\s]*GPU\d+\s+(?:X|NV\d|PIX|PXB|PHB|NODE|SYS|SOC)\b", head, re.MULTILINE) is not None
+    return re.search(r"^[#>| \t]*GPU\d+[ \t]+(?:X|NV\d|PIX|PXB|PHB|NODE|SYS|SOC)\b", head, re.MULTILINE) is not None

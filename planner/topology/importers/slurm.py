@@ -30,7 +30,7 @@ def read_slurm(text: str, file: str) -> Reading:
     PlannerError
         SLURM_SYNTAX, HOST_LIST_INVALID, HOST_LIST_TOO_LARGE, SWITCH_CYCLE, NO_HOSTS, and those of the text's own form.
     """
-    tree = _read_yaml(text, file) if re.search(r"^\s*-?\s*topology\s*:", text[:4096], re.MULTILINE) else _read_conf(text, file)
+    tree = _read_yaml(text, file) if re.search(r"^[ \t]*-?[ \t]*topology[ \t]*:", text[:4096], re.MULTILINE) else _read_conf(text, file)
     facts, learnt = facts_of(tree)
     diagnostics = [
         *tree.remarks,
@@ -99,9 +99,9 @@ def _read_line(tree: Tree, body: str, line: int, real: tuple[str, str] | None) -
 
 def _read_switches(tree: Tree, keys: dict[str, str], line: int, real: tuple[str, str] | None) -> None:
     """Switches of one line: SwitchName may itself be a host list of switches that are alike."""
-    children = tree.expand([keys["switches"]] if keys.get("switches") else [], line, MOST_SWITCHES * 4)
+    children = tree.expand([keys["switches"]] if keys.get("switches") else [], line, MOST_SWITCHES * 2)
     nodes = tree.expand([keys["nodes"]] if keys.get("nodes") else [], line)
-    for name in tree.expand([keys["switchname"]], line, MOST_SWITCHES * 4):
+    for name in tree.expand([keys["switchname"]], line, MOST_SWITCHES * 2):
         if name in tree.switches:
             tree.fault(
                 "DUPLICATE_SWITCH", f"switch {name} is already described in line {tree.switches[name].line}", "name every switch once", line
@@ -148,4 +148,7 @@ def _read_part(tree: Tree, part: Value) -> None:
 
 def looks_like(head: str) -> bool:
     """Tell whether the beginning of a text looks like one of Slurm's topology files."""
-    return re.search(r"^\s*(?:SwitchName|BlockName|BlockSizes)\s*=|^\s*-\s*topology\s*:", head, re.MULTILINE | re.IGNORECASE) is not None
+    return (
+        re.search(r"^[ \t]*(?:SwitchName|BlockName|BlockSizes)[ \t]*=|^[ \t]*-[ \t]*topology[ \t]*:", head, re.MULTILINE | re.IGNORECASE)
+        is not None
+    )

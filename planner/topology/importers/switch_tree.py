@@ -11,7 +11,7 @@ from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.topology.host_lists import HostListError, expand_hosts
 from planner.topology.importers.facts import NodeFacts, note, several, shown, warning
 
-MOST_HOSTS: Final = 200_000
+MOST_HOSTS: Final = 100_000
 MOST_SWITCHES: Final = 50_000
 
 
@@ -48,6 +48,7 @@ class Tree:
     faults: list[Diagnostic] = field(default_factory=list)
     remarks: list[Diagnostic] = field(default_factory=list)
     hosts: int = 0
+    full: bool = False
 
     def fault(self, code: str, message: str, hint: str, line: int) -> None:
         """Record one error of the file."""
@@ -56,15 +57,28 @@ class Tree:
     def expand(self, texts: Iterable[str], line: int, most: int = MOST_HOSTS) -> tuple[str, ...]:
         """Names of host lists; what is too large or no host list is recorded as a fault."""
         found: list[str] = []
-        for text in texts:
+        for text in self._single(texts):
+            if self.full:
+                break
             try:
-                names = expand_hosts(re.sub(r"\s+", "", text), most - min(self.hosts, most))
+                names = expand_hosts(text, most - min(self.hosts, most))
             except HostListError as error:
                 self.fault(error.code, error.message, error.hint, line)
+                self.full = error.code == "HOST_LIST_TOO_LARGE"
                 continue
             self.hosts += len(names)
             found.extend(names)
         return tuple(dict.fromkeys(found))
+
+    @staticmethod
+    def _single(texts: Iterable[str]) -> Iterable[str]:
+        """Host lists without blanks; long lists of plain names one by one, which needs no grammar."""
+        for text in texts:
+            plain = re.sub(r"\s+", "", text)
+            if "[" in plain or not plain.strip(","):
+                yield plain
+            else:
+                yield from filter(None, plain.split(","))
 
 
 def facts_of(tree: Tree) -> tuple[list[NodeFacts], tuple[str, ...]]:

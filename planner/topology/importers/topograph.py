@@ -120,4 +120,4 @@ def _spread_labels(tree: Tree, labels: dict[str, dict[str, str]]) -> None:
 
 def looks_like(head: str) -> bool:
     """Tell whether the beginning of a text looks like a topograph model."""
-    return re.search(r"^(?:blocks|capacity_blocks|switches)\s*:", head, re.MULTILINE) is not None
+    return re.search(r"^(?:blocks|capacity_blocks|switches)[ \t]*:", head, re.MULTILINE) is not None
