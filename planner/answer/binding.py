@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from planner.answer.losses import worst_losses
 from planner.candidates.menu import Menu
 from planner.plan.document import BindingDocument
 from planner.plan.outcome import Outcome
@@ -24,6 +25,8 @@ def binding_limits(loaded: LoadedProblem, menu: Menu, outcome: Outcome) -> tuple
         seen.add((shape.deployment, shape))
         name = loaded.problem.deployments[shape.deployment].name
         answer.extend(BindingDocument(deployment=name, name=kind, message=words) for kind, words in _shape_limits(menu, shape))
+    for name, kind, words in worst_losses(loaded, menu, outcome):
+        answer.append(BindingDocument(deployment=name, name=kind, message=words))
     used: dict[int, int] = defaultdict(int)
     for replica in outcome.replicas:
         used[replica.shape.pool] += len(replica.ranks)

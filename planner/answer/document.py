@@ -46,7 +46,8 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
     priced = _prices_known(menu, outcome)
     free = [int(fabric.scopes.free[fabric.scopes.pool == pool.index].sum()) for pool in fabric.pools]
     chosen = [replica.shape for replica in outcome.replicas]
-    others = ranked_alternatives(menu, chosen, problem.objective, free, priced=priced)
+    keeps = [0.0 if deployment.resilience is None else deployment.resilience.keep for deployment in problem.deployments]
+    others = ranked_alternatives(menu, chosen, problem.objective, free, priced=priced, keeps=keeps)
     deployments = _deployments(loaded, menu, outcome, gpu_names, priced)
     cost = math.fsum(item.price_per_hour or 0.0 for item in deployments) if priced and outcome.replicas else None
     return PlanDocument(

@@ -25,15 +25,23 @@ class Alternative:
 
 
 def ranked_alternatives(
-    menu: Menu, chosen: Sequence[Shape], objective: str, free_gpus: Sequence[int], most: int = 5, priced: bool = True
+    menu: Menu,
+    chosen: Sequence[Shape],
+    objective: str,
+    free_gpus: Sequence[int],
+    most: int = 5,
+    priced: bool = True,
+    keeps: Sequence[float] = (),
 ) -> tuple[Alternative, ...]:
     """Rank the shapes not chosen, at most `most` for each deployment, best first by the objective asked.
 
     `chosen` lists the shape of every replica of the plan, `free_gpus` the usable GPUs of each pool. Of shapes with the same degrees on the same
-    pool only the best is kept. Each alternative serves its whole deployment alone with one kind of replica.
+    pool only the best is kept. Each alternative serves its whole deployment alone with one kind of replica; where `keeps` gives a share of its
+    load that must survive a loss (0: none), one replica more than serves that share.
     """
     answer: list[Alternative] = []
-    for deployment in range(len(menu.loads)):
+    for deployment, load in enumerate(menu.loads):
+        keep = keeps[deployment] if keeps else 0.0
         taken = [shape for shape in chosen if shape.deployment == deployment]
         base_price = sum(shape.price for shape in taken)
         base_gpus = sum(shape.degrees.gpus for shape in taken)
@@ -44,11 +52,11 @@ def ranked_alternatives(
             key = (shape.pool, shape.degrees)
             if shape.deployment != deployment or key in skip:
                 continue
-            if key not in best or _rank(shape, menu.loads[deployment], objective) < _rank(best[key], menu.loads[deployment], objective):
+            if key not in best or _rank(shape, load, objective, keep) < _rank(best[key], load, objective, keep):
                 best[key] = shape
-        order = sorted(best.values(), key=lambda shape: _rank(shape, menu.loads[deployment], objective))
+        order = sorted(best.values(), key=lambda shape: _rank(shape, load, objective, keep))
         for shape in order[:most]:
-            count = replicas_for(shape, menu.loads[deployment])
+            count = replicas_for(shape, load, keep)
             gpus = count * shape.degrees.gpus
             price = count * shape.price if priced else None
             free = free_gpus[shape.pool]
@@ -57,13 +65,14 @@ def ranked_alternatives(
     return tuple(answer)
 
 
-def replicas_for(shape: Shape, load: float) -> int:
-    """Replicas of `shape` that carry `load` alone, at least one."""
-    return max(1, math.ceil(load / shape.capacity - 1e-9))
+def replicas_for(shape: Shape, load: float, keep: float = 0.0) -> int:
+    """Replicas of `shape` that carry `load` alone, at least one; with `keep` also that share of it without one of them."""
+    survivors = math.ceil(keep * load / shape.capacity - 1e-9) + 1 if keep else 1
+    return max(survivors, math.ceil(load / shape.capacity - 1e-9))
 
 
-def _rank(shape: Shape, load: float, objective: str) -> tuple[float, ...]:
-    count = replicas_for(shape, load)
+def _rank(shape: Shape, load: float, objective: str, keep: float) -> tuple[float, ...]:
+    count = replicas_for(shape, load, keep)
     price, gpus, tpot = count * shape.price, float(count * shape.degrees.gpus), shape.times.tpot
     tail = (shape.times.ttft, float(shape.pool), *map(float, _degrees_key(shape.degrees)), shape.comm_seconds)
     if objective == "latency":

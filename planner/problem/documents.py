@@ -7,10 +7,9 @@ that name exists is checked by `load`, so that every fault of all files is repor
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from planner.problem.faults import (
     Fault,
@@ -22,6 +21,8 @@ from planner.problem.faults import (
     slo_faults,
     workload_faults,
 )
+from planner.problem.parts import Flag, Kind, Name, ProblemPart
+from planner.problem.rule_documents import MOST_REPLICAS, Resilience, Spread, lose_any, spread_over
 from planner.quantities import Fraction, MoneyPerHour, PerSecond, Seconds, Tokens
 from planner.topology.document import TopologyDocument
 
@@ -32,7 +33,6 @@ KvDtype = Literal["any", "bf16", "fp16", "fp8", "int8"]
 # Bounds that no deployment reaches and slips of the pen do: beyond them a number is refused instead of planned for.
 MOST_TOKENS = 10_000_000
 MOST_SEQUENCES = 1_000_000
-MOST_REPLICAS = 100_000
 LARGEST_DEGREE = 4096
 LARGEST_SEED = 2**31 - 1
 
@@ -40,27 +40,7 @@ LARGEST_SEED = 2**31 - 1
 PATH_TAG = "<path>"
 INLINE_TAG = "<inline>"
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=100)]
 Degree = Annotated[int, Field(strict=True, ge=1, le=LARGEST_DEGREE)]
-Flag = Annotated[bool, Field(strict=True)]
-
-
-class ProblemPart(BaseModel):
-    """Settings shared by all parts of a problem: immutable, unknown keys refused, keys checked against each other."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
-
-    @classmethod
-    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
-        """What is wrong between the keys of this part; none by default."""
-        del given
-        return iter(())
-
-    @model_validator(mode="after")
-    def _keys_agree(self) -> Self:
-        for fault in self.faults(dict(self)):
-            raise PydanticCustomError("planner_fault", "{message}; {hint}", {"message": fault.message, "hint": fault.hint})
-        return self
 
 
 def _one_or_many(value: Any) -> Any:
@@ -192,6 +172,12 @@ class Deployment(ProblemPart):
     memory: Memory | None = Field(default=None, description="Engine settings about memory")
     headroom: Fraction = Field(default=0.0, description="Capacity to keep beyond the load, as a share of it")
     require_nvlink: Flag = Field(default=False, description="Every tensor-parallel group stays inside one NVLink domain")
+    spread: Annotated[Spread | None, BeforeValidator(spread_over, json_schema_input_type=Spread | Kind | None)] = Field(
+        default=None, description="Keep replicas apart: a kind of failure domain, each with one replica at most, or kind and number"
+    )
+    resilience: Annotated[Resilience | None, BeforeValidator(lose_any, json_schema_input_type=Resilience | Kind | None)] = Field(
+        default=None, description="What must still be served after the loss of any one failure domain"
+    )
 
     @classmethod
     def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:

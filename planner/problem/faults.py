@@ -70,6 +70,13 @@ def replicas_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("MIN_ABOVE_MAX", ("min",), f"min {least} is above max {most}", f"write min at most {most}, or max at least {least}")
 
 
+def spread_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
+    """Replicas are spread over something larger than a GPU."""
+    if given.get("over") == "gpu":
+        message = "two replicas never share a GPU, so there is nothing to spread"
+        yield Fault("SPREAD_OVER_GPUS", ("over",), message, "write `node`, `leaf`, or a kind that the topology names")
+
+
 def deployment_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
     """A request fits the longest context the engine is started for."""
     workload, longest = given.get("workload"), _whole(_get(given.get("memory"), "max_model_len"))
@@ -106,6 +113,7 @@ _DEPLOYMENT_PARTS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Fault]]] 
     "slo": slo_faults,
     "parallelism": parallelism_faults,
     "replicas": replicas_faults,
+    "spread": spread_faults,
 }
 
 
@@ -122,6 +130,9 @@ def document_faults(data: Any) -> Iterator[Fault]:
         yield from _within(("deployments", index), deployment, deployment_faults)
         for key, rule in _DEPLOYMENT_PARTS.items():
             yield from _within(("deployments", index, key), deployment.get(key), rule)
+        if isinstance(deployment.get("spread"), str):
+            found = spread_faults({"over": deployment["spread"]})
+            yield from (replace(fault, path=("deployments", index, "spread")) for fault in found)
 
 
 def _within(path: Path, part: Any, rule: Callable[[Mapping[str, Any]], Iterator[Fault]]) -> Iterator[Fault]:

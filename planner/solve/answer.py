@@ -51,17 +51,18 @@ def solve(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequ
     instance = read(problem, fabric, shapes, loads)
     decision = decide(instance, options, RULES)
     if decision.model is None:
-        reasons = why_no_plan(instance, fabric, options) if decision.status is Status.INFEASIBLE else ()
+        names = [deployment.name for deployment in problem.deployments]
+        reasons = why_no_plan(instance, fabric, options, names) if decision.status is Status.INFEASIBLE else ()
         return Outcome(decision.status, None, (), decision.stopped_by, diagnostics=reasons)
     placed = place(decision.model, decision.values)
     chosen = decision.model.instance
-    names = scope_gpus(fabric, chosen, placed)
+    gpus = scope_gpus(fabric, chosen, placed)
     replicas = tuple(
         PlacedReplica(
             shapes[int(chosen.source[replica.shape])],
             number_ranks(
                 shapes[int(chosen.source[replica.shape])].degrees,
-                [names[int(chosen.shapes.pool[replica.shape]), group.scope].rank_places(group.positions) for group in replica.groups],
+                [gpus[int(chosen.shapes.pool[replica.shape]), group.scope].rank_places(group.positions) for group in replica.groups],
             ),
         )
         for replica in placed

@@ -60,7 +60,8 @@ def worth_keeping(instance: Instance, ties: bool = True) -> BoolArray:
     if not covers:
         return keep
     for deployment, limits in enumerate(instance.limits):
-        if limits.maximum is not None or limits.one_shape:
+        # Copies of a smaller shape keep what survives a failure, as they use GPUs of the larger only, but they are more replicas.
+        if limits.maximum is not None or limits.one_shape or instance.rules_of(deployment).spread is not None:
             continue
         by_pool: dict[int, list[int]] = {}
         for shape in instance.of_deployment(deployment).tolist():

@@ -5,8 +5,10 @@ Nothing here knows of YAML, graphs or physics, so a test can write an instance b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +77,8 @@ class PoolScopes:
     of the network they lie in (each inside the next), `order` the canonical rank of the scope by
     its name. `parts` holds the free GPUs of each pair or mesh of every scope (empty tuples without them), `nodes` those of each node.
     `node_price` is what opening one node costs where the pool is billed by whole node [1e-6 $/h], else None. `untouched` asks what freeing
-    GPUs would bring: `free` then counts all GPUs that could be free, `untouched` those that are.
+    GPUs would bring: `free` then counts all GPUs that could be free, `untouched` those that are. `domains` maps a kind of failure domain to
+    the domain of each node of every scope, numbered over all pools (one number for a scope that is not listed by `nodes`).
     """
 
     free: IntArray
@@ -88,6 +91,7 @@ class PoolScopes:
     nodes: tuple[tuple[int, ...], ...]
     node_price: int | None = None
     untouched: IntArray | None = None
+    domains: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     _slots: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -107,6 +111,39 @@ class ReplicaLimits:
     minimum: int = 0
     maximum: int | None = None
     one_shape: bool = False
+
+
+@dataclass(frozen=True)
+class Spread:
+    """At most `most` replicas of a deployment have GPUs in any one failure domain of `kind`."""
+
+    kind: str
+    most: int = 1
+
+
+@dataclass(frozen=True)
+class Resilience:
+    """After the loss of any one failure domain of `kind` the replicas without GPUs in it serve at least `keep` of the load."""
+
+    kind: str
+    keep: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True)
+class DeploymentRules:
+    """Rules of one deployment that ask where its replicas stand; None where it asks nothing."""
+
+    spread: Spread | None = None
+    resilience: Resilience | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of failure domain whose replicas must be counted; GPUs need no counting, as every replica has its own."""
+        asked = [rule.kind for rule in (self.spread, self.resilience) if rule is not None and rule.kind != "gpu"]
+        return tuple(sorted(set(asked)))
+
+
+NO_RULES = DeploymentRules()
 
 
 @dataclass(frozen=True)
@@ -131,7 +168,8 @@ class Instance:
     """One question to the solver: which counts of which shapes, under which limits, by which objective.
 
     `loads` [units of load x the deployment's scale, rounded up], one per deployment, as `limits`. `objective` is cost, gpus, latency or
-    throughput. `priced` tells whether money may break ties. `source` maps a shape to its index in the caller's list.
+    throughput. `priced` tells whether money may break ties. `source` maps a shape to its index in the caller's list. `rules` are empty where no
+    deployment has any.
     """
 
     shapes: ShapeColumns
@@ -142,11 +180,21 @@ class Instance:
     objective: str = "cost"
     priced: bool = True
     source: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rules: tuple[DeploymentRules, ...] = ()
 
     @property
     def deployments(self) -> int:
         """Number of deployments."""
         return len(self.loads)
+
+    def rules_of(self, deployment: int) -> DeploymentRules:
+        """Rules of one deployment about where its replicas stand."""
+        return self.rules[deployment] if self.rules else NO_RULES
+
+    def kinds_of_pool(self, pool: int) -> tuple[str, ...]:
+        """Kinds of failure domain that deployments with shapes on a pool count their replicas by."""
+        deployments = sorted(set(self.shapes.deployment[self.of_pool(pool)].tolist())) if self.rules else []
+        return tuple(sorted({kind for deployment in deployments for kind in self.rules_of(deployment).kinds}))
 
     def of_deployment(self, deployment: int) -> IntArray:
         """Indices of the shapes of one deployment."""

@@ -57,13 +57,29 @@ class ScopeClass:
         return self.free == self.capacity > 1
 
 
+class Block(NamedTuple):
+    """GPUs of one cell that fail together: `free` of them on `nodes` of the cell's scope, in the failure domains `labels` by kind."""
+
+    free: int
+    nodes: tuple[int, ...]
+    labels: tuple[tuple[str, int], ...]
+
+    def label(self, kind: str) -> int:
+        """Failure domain of a kind that the block lies in."""
+        return dict(self.labels)[kind]
+
+
 @dataclass(frozen=True)
 class Cell:
-    """The scopes that one set of supply rows speaks of: a leaf, a spine, a fabric or the whole pool; `within` numbers its containers."""
+    """The scopes that one set of supply rows speaks of: a leaf, a spine, a fabric or the whole pool; `within` numbers its containers.
+
+    Where replicas are counted by failure domain, the GPUs of a cell fail together or the cell is one scope whose `blocks` do.
+    """
 
     within: dict[Container, int]
     members: IntArray
     classes: tuple[ScopeClass, ...]
+    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -182,6 +198,38 @@ def _classes(scopes: PoolScopes, members: IntArray) -> tuple[ScopeClass, ...]:
     )
 
 
+def _labels(scopes: PoolScopes, kinds: tuple[str, ...], scope: int) -> list[tuple[tuple[str, int], ...]]:
+    """Failure domains of every node of a scope; of a scope that lies in one domain of each kind, once."""
+    found = list(zip(*(scopes.domains[kind][scope] for kind in kinds), strict=True))
+    labels = [tuple(zip(kinds, numbers, strict=True)) for numbers in found]
+    return labels if len(set(labels)) > 1 else labels[:1]
+
+
+def _blocks(scopes: PoolScopes, kinds: tuple[str, ...], members: IntArray) -> tuple[Block, ...]:
+    if not kinds:
+        return ()
+    first = int(members[0])
+    labels = _labels(scopes, kinds, first)
+    if len(labels) == 1:
+        return (Block(int(scopes.free[members].sum()), (), labels[0]),)
+    nodes: dict[tuple[tuple[str, int], ...], list[int]] = {}
+    for node, label in enumerate(labels):
+        nodes.setdefault(label, []).append(node)
+    return tuple(Block(sum(scopes.nodes[first][node] for node in own), tuple(own), label) for label, own in sorted(nodes.items()))
+
+
+def _cell_keys(scopes: PoolScopes, tightest: Container, kinds: tuple[str, ...]) -> list[tuple[int, ...]]:
+    """What tells the cells of a pool apart: the tightest container, the failure domains, and the scope itself where these split it."""
+    containers = container_ids(scopes, tightest).tolist()
+    if not kinds:
+        return [(container,) for container in containers]
+    keys = []
+    for scope, container in enumerate(containers):
+        labels = _labels(scopes, kinds, scope)
+        keys.append((container, *(number for _, number in labels[0])) if len(labels) == 1 else (container, -1, scope))
+    return keys
+
+
 def lay_out(instance: Instance, pool: int) -> PoolLayout:
     """Arrange the room of one pool for the shapes the instance has on it."""
     scopes = instance.pools[pool]
@@ -190,18 +238,22 @@ def lay_out(instance: Instance, pool: int) -> PoolLayout:
     kinds = pin_order(tuple({kind_of(instance, shape) for shape in shapes}))
     pins = tuple(kind for kind in kinds if kind.groups > 1)
     nested = sizes_nest(items)
+    failing = instance.kinds_of_pool(pool)
     everywhere = np.arange(len(scopes), dtype=np.int64)
-    if not pins or (nested and scopes.node_price is None and scopes.untouched is None and pins_nest(kinds)):
+    by_rows = nested and scopes.node_price is None and scopes.untouched is None and pins_nest(kinds)
+    if not failing and (not pins or by_rows):
         return PoolLayout(pool, scopes, items, nested, pins, (Cell({}, everywhere, _classes(scopes, everywhere)),))
-    tightest = max(pin.container for pin in pins)
-    ids = container_ids(scopes, tightest)
-    cells = []
-    for cell in np.unique(ids).tolist():
-        members = np.flatnonzero(ids == cell)
+    tightest = max((pin.container for pin in pins), default=Container.ANYWHERE)
+    cells: dict[tuple[int, ...], list[int]] = {}
+    for scope, key in enumerate(_cell_keys(scopes, tightest, failing)):
+        cells.setdefault(key, []).append(scope)
+    found = []
+    for _, own in sorted(cells.items()):
+        members = np.array(own, dtype=np.int64)
         within = {
             container: int(container_ids(scopes, container)[members[0]])
             for container in (Container.LEAF, Container.SPINE, Container.FABRIC)
             if container <= tightest
         }
-        cells.append(Cell(within, members, _classes(scopes, members)))
-    return PoolLayout(pool, scopes, items, nested, pins, tuple(cells))
+        found.append(Cell(within, members, _classes(scopes, members), _blocks(scopes, failing, members)))
+    return PoolLayout(pool, scopes, items, nested, pins, tuple(found))

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from planner.solve.counts import greatest_counts
 from planner.solve.instance import Instance
 from planner.solve.layout import Item, PoolLayout, ScopeClass, lay_out
+from planner.solve.located import Located
 from planner.solve.program import Program, add_term
 from planner.solve.scaling import SHARE_UNITS
 
@@ -42,7 +44,8 @@ class PoolVariables:
     """Variables of one pool, by their keys.
 
     `demand` [(cell, item)] is the number of groups of a kind in a cell as a linear expression. `opened` exists only for classes whose use
-    costs something (`gated`). `pinned` [(shape, container)] counts the replicas of a shape that stay in one leaf or spine.
+    costs something (`gated`). `pinned` [(shape, container)] counts the replicas of a shape that stay in one leaf or spine. `located` holds the
+    replicas that are counted by failure domain.
     """
 
     layout: PoolLayout
@@ -53,6 +56,7 @@ class PoolVariables:
     held: dict[Held, int] = field(default_factory=dict)
     split: dict[tuple[int, Item], int] = field(default_factory=dict)
     pinned: dict[tuple[int, int], int] = field(default_factory=dict)
+    located: Located = field(default_factory=Located)
 
 
 @dataclass
@@ -72,6 +76,18 @@ class Model:
     def gpus(self) -> dict[int, int]:
         """GPUs in use as a linear expression."""
         return dict(zip(self.count, self.instance.shapes.gpus.tolist(), strict=True))
+
+    def touching(self, deployment: int, kind: str, weights: Sequence[int] | None = None) -> dict[int, dict[int, int]]:
+        """Replicas of a deployment with GPUs in each failure domain of a kind, weighted by shape, as linear expressions by domain."""
+        found: dict[int, dict[int, int]] = {}
+        for pool in self.pools:
+            for (shape, of_kind), touched in pool.located.touching.items():
+                if of_kind == kind and self.instance.shapes.deployment[shape] == deployment:
+                    weight = 1 if weights is None else weights[shape]
+                    for label, terms in touched.items():
+                        for variable, times in terms.items():
+                            add_term(found.setdefault(label, {}), variable, times * weight)
+        return found
 
     def token_time(self) -> dict[int, int]:
         """Time per token of every deployment, its replicas weighted by the share of the load they serve, as a linear expression [ns].
@@ -100,26 +116,6 @@ class Rule(NamedTuple):
 
     name: str
     apply: Callable[[Model], None]
-
-
-def greatest_counts(instance: Instance) -> list[int]:
-    """Upper bound of every n_s: what the pool holds, and what its load could need.
-
-    A plan with more than max(ceil(load / q_s), minimum) replicas of one shape can drop one and keep its load and its minimum, at no more
-    cost, GPUs or time. That argument does not hold where the load served is to be greatest.
-    """
-    columns = instance.shapes
-    bounds = []
-    for shape in range(len(columns)):
-        deployment = int(columns.deployment[shape])
-        bound = instance.pools[int(columns.pool[shape])].slots(int(columns.size[shape])) // int(columns.groups[shape])
-        capacity = int(columns.capacity[shape])
-        if instance.objective != "throughput" and capacity > 0:
-            needed = -(-int(instance.loads[deployment]) // capacity)
-            bound = min(bound, max(needed, instance.limits[deployment].minimum))
-        maximum = instance.limits[deployment].maximum
-        bounds.append(bound if maximum is None else min(bound, maximum))
-    return bounds
 
 
 def build(instance: Instance, rules: Sequence[Rule], keep_whole: bool = False) -> Model:

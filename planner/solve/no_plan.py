@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.diagnostics import Diagnostic, Severity
 from planner.quantities import format_money
 from planner.solve import cpsat
-from planner.solve.instance import Instance
+from planner.solve.instance import Instance, Spread
 from planner.solve.options import SolveOptions
 from planner.solve.reader import scopes_of
 from planner.solve.repair import Repairs, repairs
+from planner.solve.rule_repair import RuleRepair
 from planner.solve.rules import RULES
 from planner.solve.scaling import MONEY_UNITS, SHARE_UNITS
 
@@ -25,12 +26,26 @@ NAMED = 4
 """Most scopes that one sentence names."""
 
 
-def why_no_plan(instance: Instance, fabric: Fabric, options: SolveOptions) -> tuple[Diagnostic, ...]:
+def why_no_plan(instance: Instance, fabric: Fabric, options: SolveOptions, names: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
     """Smallest repairs as diagnostics; nothing when a deployment has no shape at all, which the menu explains."""
     if len(set(instance.shapes.deployment.tolist())) < instance.deployments:
         return ()
     limits = cpsat.Limits(options.effort * REPAIR_SHARE, options.time_limit, seed=options.seed)
-    return tuple(_sentences(instance, fabric, repairs(instance, RULES, limits)))
+    found = repairs(instance, RULES, limits)
+    return (*_sentences(instance, fabric, found), *(_of_rule(repair, names[repair.deployment]) for repair in found.rules))
+
+
+def _of_rule(repair: RuleRepair, name: str) -> Diagnostic:
+    """Say that one rule of one deployment is in the way, and what it could ask instead."""
+    rule, enough = repair.rule, repair.enough
+    if isinstance(rule, Spread):
+        message = f"{name} cannot be spread so that at most {rule.most} of its replicas share a {rule.kind}"
+        hint = "leave `spread` out" if enough is None else f"write `spread: {{over: {rule.kind}, most: {enough}}}`"
+        return _told("SPREAD_NOT_KEPT", message, hint)
+    asked = f"{float(100 * rule.keep):g} %"
+    message = f"no plan keeps {asked} of {name} after the loss of any one {rule.kind}"
+    hint = "leave `resilience` out" if enough is None else f"write `resilience: {{lose: {rule.kind}, keep: {enough}%}}`"
+    return _told("NOT_RESILIENT", message, hint)
 
 
 def _sentences(instance: Instance, fabric: Fabric, found: Repairs) -> Iterator[Diagnostic]:
@@ -48,7 +63,7 @@ def _sentences(instance: Instance, fabric: Fabric, found: Repairs) -> Iterator[D
                 f"the smallest plan uses {needed} {limited.name} GPUs, the budget allows {limited.limit}",
                 f"allow {needed} {limited.name}",
             )
-    if found.share is not None:
+    if found.share:
         yield _told(
             "LOAD_NOT_COVERED",
             f"the free GPUs serve at most {100 * found.share / SHARE_UNITS:.1f} % of every load",

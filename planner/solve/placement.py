@@ -11,6 +11,7 @@ import numpy as np
 from planner.solve.allocation import Asked, PlacementError, allocate
 from planner.solve.instance import Container, Instance, IntArray, PoolScopes
 from planner.solve.layout import Item, Pin, container_ids, item_of, kind_of, pin_of, pin_order
+from planner.solve.located_groups import located_replicas
 from planner.solve.model import Model, Opened, PoolVariables
 from planner.solve.room import Room
 
@@ -33,12 +34,13 @@ class Placed:
 
 @dataclass
 class _Group:
-    """A group on its way: which replica it belongs to and where it went."""
+    """A group on its way: which replica it belongs to, where it went, and its GPUs by blocks of the scope where these are counted."""
 
     replica: int
     size: int
     within_part: bool
     scope: int = -1
+    counted: tuple[tuple[tuple[int, ...], int], ...] = ()
 
 
 class _Pool:
@@ -82,7 +84,7 @@ class _Pool:
 
     def place(self) -> list[Placed]:
         """Place every replica of the pool."""
-        if len(self.layout.cells) > 1:
+        if len(self.layout.cells) > 1 or self.pool.located:
             self._by_cell()
         elif self.layout.nested:
             self._by_kind()
@@ -125,11 +127,14 @@ class _Pool:
                         group.scope = room.take(group.size, partition, chosen)
 
     def _by_cell(self) -> None:
-        """Split groups over leaves (or spines) as the solution says, then fill every cell by itself."""
+        """Split groups over leaves (or spines, or failure domains) as the solution says, then fill every cell by itself."""
         room_left = {(cell, item): self.values[variable] for (cell, item), variable in self.pool.split.items()}
         waiting: list[dict[Item, list[_Group]]] = [defaultdict(list) for _ in self.layout.cells]
 
         def assign(groups: list[_Group], item: Item, cells: Sequence[int]) -> None:
+            if len(self.layout.cells) == 1:
+                waiting[0][item].extend(groups)
+                return
             pending = list(groups)
             for cell in cells:
                 while pending and room_left.get((cell, item), 0) > 0:
@@ -138,20 +143,26 @@ class _Pool:
             if pending:
                 raise PlacementError("the cells take fewer groups than were counted into them")
 
+        for shape in self.instance.of_pool(self.layout.pool).tolist():
+            item = item_of(self.instance, shape)
+            for replica in located_replicas(self.pool.located, self.layout, shape, self.values):
+                for group, (cell, counted) in zip(self._add(shape), replica, strict=True):
+                    group.counted = counted
+                    assign([group], item, [cell])
         everywhere = range(len(self.layout.cells))
         shapes = self.instance.of_pool(self.layout.pool).tolist()
         for container in (Container.LEAF, Container.SPINE, Container.FABRIC):
             ids = [cell.within.get(container, -1) for cell in self.layout.cells]
             for shape in shapes:
                 pin = pin_of(self.instance, shape)
-                if pin is None or pin.container is not container:
+                if pin is None or pin.container is not container or shape in self.pool.located:
                     continue
                 for chosen in sorted(set(ids)):
                     variable = self.pool.pinned.get((shape, chosen))
                     for _ in range(self.values[variable] if variable is not None else 0):
                         assign(self._add(shape), item_of(self.instance, shape), [cell for cell in everywhere if ids[cell] == chosen])
         for shape in shapes:
-            if pin_of(self.instance, shape) is None:
+            if pin_of(self.instance, shape) is None and shape not in self.pool.located:
                 for _ in range(self.values[self.model.count[shape]]):
                     assign(self._add(shape), item_of(self.instance, shape), everywhere)
         if not self.layout.nested:
@@ -205,7 +216,7 @@ class _Pool:
         found: list[list[PlacedGroup]] = [[] for _ in self.replicas]
         for scope, groups in by_scope.items():
             parts = len(self.scopes.parts[scope]) if self.scopes.parts else 0
-            asked = [Asked(group.size, group.within_part) for group in groups]
+            asked = [Asked(group.size, group.within_part, group.counted) for group in groups]
             for group, positions in zip(groups, allocate(self._blocks(scope), asked, parts), strict=True):
                 found[group.replica].append(PlacedGroup(scope, positions))
         order = self.scopes.order

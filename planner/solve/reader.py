@@ -5,17 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.plan.shape import Shape
-from planner.solve.instance import Budget, Container, GpuBudget, Instance, IntArray, PoolScopes, ReplicaLimits, ShapeColumns
+from planner.solve.domains import DomainNumbers
+from planner.solve.instance import (
+    NO_RULES,
+    Budget,
+    Container,
+    DeploymentRules,
+    GpuBudget,
+    Instance,
+    IntArray,
+    PoolScopes,
+    ReplicaLimits,
+    Resilience,
+    ShapeColumns,
+    Spread,
+)
 from planner.solve.placement import Placed
 from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, ceil_money, ceil_units, floor_money, floor_units, load_scale
 
 if TYPE_CHECKING:
-    from planner.problem.documents import Problem
+    from planner.problem.documents import Deployment, Problem
     from planner.topology.fabric import Fabric
     from planner.topology.pools import Pool
 
@@ -43,10 +58,12 @@ def read(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Seque
     )
     budget = problem.budget
     limited = {} if budget is None or budget.gpus is None else budget.gpus
+    rules = tuple(_rules(deployment) for deployment in problem.deployments)
+    domains = DomainNumbers(fabric, sorted({kind for rule in rules for kind in rule.kinds}))
     return Instance(
         shapes=columns,
         loads=_column(ceil_units(load, scale) for load, scale in zip(loads, scales, strict=True)),
-        pools=tuple(read_pool(fabric, pool) for pool in pools),
+        pools=tuple(read_pool(fabric, pool, domains) for pool in pools),
         limits=tuple(
             ReplicaLimits()
             if deployment.replicas is None
@@ -63,6 +80,16 @@ def read(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Seque
         objective=problem.objective,
         priced=all(pools[pool].price_per_gpu is not None for pool in {shape.pool for shape in shapes}),
         source=np.arange(len(shapes), dtype=np.int64),
+        rules=rules if any(rule != NO_RULES for rule in rules) else (),
+    )
+
+
+def _rules(deployment: Deployment) -> DeploymentRules:
+    spread, resilience = deployment.spread, deployment.resilience
+    return DeploymentRules(
+        spread=None if spread is None else Spread(spread.over, spread.most),
+        # A share is read as it is written: 0.8 is 4/5.
+        resilience=None if resilience is None else Resilience(resilience.lose, Fraction(repr(float(resilience.keep)))),
     )
 
 
@@ -109,7 +136,7 @@ def scopes_of(fabric: Fabric, pool: int) -> IntArray:
     return np.flatnonzero(fabric.scopes.pool == pool).astype(np.int64)
 
 
-def read_pool(fabric: Fabric, pool: Pool) -> PoolScopes:
+def read_pool(fabric: Fabric, pool: Pool, domains: DomainNumbers | None = None) -> PoolScopes:
     """Columns of the scopes of one pool; positions in a scope follow its parts, else node and index."""
     table = fabric.scopes
     scopes = scopes_of(fabric, pool.index)
@@ -134,6 +161,7 @@ def read_pool(fabric: Fabric, pool: Pool) -> PoolScopes:
         parts=parts,
         nodes=nodes,
         node_price=ceil_money(float(pool.price_per_node or 0.0)) if billed else None,
+        domains={} if domains is None or not domains.kinds else domains.of_scopes(scopes),
     )
 
 

@@ -11,10 +11,14 @@ from planner.solve import cpsat
 from planner.solve.instance import Budget, Instance, IntArray, PoolScopes, ReplicaLimits
 from planner.solve.model import Model, Rule, build
 from planner.solve.program import add_term
+from planner.solve.rule_repair import RuleRepair, rule_repairs
 from planner.solve.scaling import SHARE_UNITS
 
 MOST_NODES = 4096
 """More nodes than this are not worth proposing."""
+
+MOST_DOMAINS = 16
+"""More nodes than this are not tried where replicas are counted node by node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Repairs:
 
     `per_hour` [1e-6 $/h] is the least budget that suffices, `gpus` the GPUs by pool that the plan needs when types are not limited.
     `share` [1e-6] is the share of every load that can be served at once. `freed` lists (pool, scope, GPUs) to free, least in total. `nodes` is
-    (pool, number) of empty scopes to add to one pool, fewest first.
+    (pool, number) of empty scopes to add to one pool, fewest first. `rules` stand in the way of a plan alone.
     """
 
     per_hour: int | None = None
@@ -31,6 +35,7 @@ class Repairs:
     share: int | None = None
     freed: tuple[tuple[int, int, int], ...] = ()
     nodes: tuple[tuple[int, int], ...] = ()
+    rules: tuple[RuleRepair, ...] = ()
 
 
 class _Asker:
@@ -73,6 +78,7 @@ def repairs(instance: Instance, rules: Sequence[Rule], limits: cpsat.Limits) -> 
         share=_share(asker, instance),
         freed=tuple(_freed(asker, unlimited)),
         nodes=tuple(sorted(_nodes(asker, unlimited), key=lambda pair: (pair[1], pair[0]))),
+        rules=tuple(rule_repairs(instance, asker.possible)),
     )
 
 
@@ -88,7 +94,9 @@ def _share(asker: _Asker, instance: Instance) -> int | None:
 def _freed(asker: _Asker, instance: Instance) -> Iterator[tuple[int, int, int]]:
     """Fewest GPUs to free, and in which scopes; pools with parts or billed by node are taken as they are."""
     pools = tuple(
-        pool if pool.parts or pool.node_price is not None else replace(pool, free=pool.capacity, untouched=pool.free, nodes=(), _slots={})
+        pool
+        if pool.parts or pool.node_price is not None or _split_scopes(pool)
+        else replace(pool, free=pool.capacity, untouched=pool.free, nodes=(), _slots={})
         for pool in instance.pools
     )
     model = build(replace(instance, pools=pools, objective="cost"), asker.rules)
@@ -115,6 +123,11 @@ def _freed(asker: _Asker, instance: Instance) -> Iterator[tuple[int, int, int]]:
                     yield pool.layout.pool, group.members[start], group.openings[key.opening].nodes
 
 
+def _split_scopes(pool: PoolScopes) -> bool:
+    """Whether some scope lies in several failure domains that replicas are counted by."""
+    return any(len(set(nodes)) > 1 for scopes in pool.domains.values() for nodes in scopes)
+
+
 def _nodes(asker: _Asker, instance: Instance) -> Iterator[tuple[int, int]]:
     """Fewest empty scopes to add to each pool alone, by doubling and bisection."""
     for number in sorted(set(instance.shapes.pool.tolist())):
@@ -125,10 +138,11 @@ def _nodes(asker: _Asker, instance: Instance) -> Iterator[tuple[int, int]]:
             grown = (*instance.pools[:pool], widened(instance.pools[pool], more), *instance.pools[pool + 1 :])
             return asker.possible(replace(instance, pools=grown))
 
+        most = MOST_DOMAINS if instance.kinds_of_pool(number) else MOST_NODES
         high = 1
-        while high <= MOST_NODES and not enough(high):
+        while high <= most and not enough(high):
             high *= 4
-        if high > MOST_NODES:
+        if high > most:
             continue
         low = high // 4
         while high - low > 1:
@@ -138,7 +152,7 @@ def _nodes(asker: _Asker, instance: Instance) -> Iterator[tuple[int, int]]:
 
 
 def widened(pool: PoolScopes, more: int) -> PoolScopes:
-    """Give the pool with `more` empty scopes of its largest size, all under the leaf of its first."""
+    """Give the pool with `more` empty scopes of its largest size, all under the leaf of its first, in other failure domains of their own."""
 
     def longer(column: IntArray, value: int) -> IntArray:
         return np.concatenate([column, np.full(more, value, dtype=np.int64)])
@@ -154,5 +168,19 @@ def widened(pool: PoolScopes, more: int) -> PoolScopes:
         fabric=longer(pool.fabric, int(pool.fabric[0])),
         order=np.concatenate([pool.order, np.arange(len(pool), len(pool) + more, dtype=np.int64)]),
         nodes=(*pool.nodes, *((per_node,) * (size // per_node) for _ in range(more))) if pool.nodes else (),
+        domains={
+            kind: (*scopes, *(_new_domains(kind, scopes, number, size // per_node) for number in range(more)))
+            for kind, scopes in pool.domains.items()
+        },
         _slots={},
     )
+
+
+NEW_DOMAIN = 1 << 40
+"""Above the number of any failure domain that is there."""
+
+
+def _new_domains(kind: str, scopes: tuple[tuple[int, ...], ...], number: int, nodes: int) -> tuple[int, ...]:
+    if kind == "leaf":
+        return (scopes[0][0],) * nodes
+    return tuple(NEW_DOMAIN + number * nodes + node for node in range(nodes))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.solve.instance import Budget, Container, Instance, PoolScopes, ReplicaLimits, ShapeColumns
+from planner.solve.instance import Budget, Container, DeploymentRules, Instance, PoolScopes, ReplicaLimits, ShapeColumns
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,24 @@ class ScopeRow:
     fabric: int = 0
     parts: tuple[int, ...] = ()
     nodes: tuple[int, ...] = ()
+    racks: tuple[int, ...] = ()
 
 
-def pool_of(rows: Sequence[ScopeRow], node_price: int | None = None) -> PoolScopes:
+def domains_of(rows: Sequence[ScopeRow], first_node: int = 0) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Failure domains of the scopes: a number for every node, their leaves, and the racks of their nodes."""
+    node, nodes = first_node, []
+    for row in rows:
+        count = max(1, len(row.nodes))
+        nodes.append(tuple(range(node, node + count)))
+        node += count
+    return {
+        "node": tuple(nodes),
+        "leaf": tuple((row.leaf,) * max(1, len(row.nodes)) for row in rows),
+        "rack": tuple(row.racks or (0,) * max(1, len(row.nodes)) for row in rows),
+    }
+
+
+def pool_of(rows: Sequence[ScopeRow], node_price: int | None = None, first_node: int = 0) -> PoolScopes:
     def column(name: str) -> np.ndarray:
         return np.array([getattr(row, name) for row in rows], dtype=np.int64)
 
@@ -55,6 +70,7 @@ def pool_of(rows: Sequence[ScopeRow], node_price: int | None = None) -> PoolScop
         parts=tuple(row.parts for row in rows) if any(row.parts for row in rows) else (),
         nodes=tuple(row.nodes for row in rows) if any(row.nodes for row in rows) else (),
         node_price=node_price,
+        domains=domains_of(rows, first_node),
     )
 
 
@@ -90,6 +106,7 @@ def instance_of(
     limits: Sequence[ReplicaLimits] | None = None,
     budget: Budget | None = None,
     objective: str = "cost",
+    rules: Sequence[DeploymentRules] = (),
 ) -> Instance:
     return Instance(
         shapes=columns_of(rows, loads),
@@ -99,6 +116,7 @@ def instance_of(
         budget=budget if budget is not None else Budget(),
         objective=objective,
         source=np.arange(len(rows), dtype=np.int64),
+        rules=tuple(rules),
     )
 
 

@@ -1,4 +1,4 @@
-"""All checks of the auditor, one file a check, in the order they are run; six carry the names of the formulation's rules."""
+"""All checks of the auditor, one file a check, in the order they are run; those of the formulation's rules carry their names."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from planner.audit.checks import (
     objective,
     occupancy,
     replicas,
+    resilience,
+    spread,
     times,
 )
 from planner.diagnostics import Diagnostic
@@ -44,6 +46,8 @@ CHECKS: tuple[Check, ...] = (
     Check("billing", billing.check),
     Check("budget", budget.check),
     Check("replicas", replicas.check),
+    Check("spread", spread.check),
+    Check("resilience", resilience.check),
     Check("money", money.check),
     Check("objective", objective.check),
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from planner.solve.locate import locate
 from planner.solve.model import Rule
-from planner.solve.rules import billing, budget, load, locality, occupancy, replicas
+from planner.solve.rules import billing, budget, load, locality, occupancy, replicas, resilience, spread
 
 RULES: tuple[Rule, ...] = (
+    # No rule of a plan: the counts by failure domain that the rules below speak of.
+    Rule("located", locate),
     Rule("occupancy", occupancy.apply),
     Rule("locality", locality.apply),
     Rule("load", load.apply),
@@ -13,5 +16,7 @@ RULES: tuple[Rule, ...] = (
     # Money is complete only after billing.
     Rule("budget", budget.apply),
     Rule("replicas", replicas.apply),
+    Rule("spread", spread.apply),
+    Rule("resilience", resilience.apply),
 )
 """All rules in the order in which they are written into a model."""

@@ -9,6 +9,8 @@ Otherwise replicas are counted per container and the split of all groups over ce
     sum_c R[s,c] = n_s                                                       every pinned shape s
     sum_{leaf in c} y[k,leaf] >= sum_s g_s sum_{c' in c} R[s,c']             every leaf, spine and fabric c, every size k
 
+(Replicas that `locate` counts by failure domain are demands on single cells inside c and join the right-hand side.)
+
 Totals over all leaves are not exact by themselves: two leaves with one empty scope of 8 each and a group of 4 pinned into each satisfy
 every total for one more group of 8, which fits nowhere.
 
@@ -71,7 +73,7 @@ def _rows_per_cell(model: Model, pool: PoolVariables) -> None:
     inside: dict[tuple[Container, int, Item], dict[int, int]] = {}
     for shape in model.instance.of_pool(layout.pool).tolist():
         pin = pin_of(model.instance, shape)
-        if pin is None:
+        if pin is None or shape in pool.located:
             continue
         ids = container_ids(layout.scopes, pin.container)
         row = {model.count[shape]: -1}
@@ -85,6 +87,7 @@ def _rows_per_cell(model: Model, pool: PoolVariables) -> None:
                 key = (pin.container, container, item_of(model.instance, shape))
                 add_term(inside.setdefault(key, {}), variable, int(columns.groups[shape]))
         model.program.add_row(NAME, row, lower=0, upper=0)
+    located = _located_groups(model, pool)
     for container in (Container.LEAF, Container.SPINE, Container.FABRIC):
         for number in sorted({cell.within[container] for cell in layout.cells if container in cell.within}):
             cells = [(index, cell) for index, cell in enumerate(layout.cells) if cell.within[container] == number]
@@ -99,5 +102,17 @@ def _rows_per_cell(model: Model, pool: PoolVariables) -> None:
                 for index, _ in cells:
                     if (index, item) in pool.split:
                         add_term(row, pool.split[index, item], 1)
+                    for variable, groups in located.get((index, item), {}).items():
+                        add_term(row, variable, -groups)
                 if any(coefficient < 0 for coefficient in row.values()):
                     model.program.add_row(NAME, row, lower=0)
+
+
+def _located_groups(model: Model, pool: PoolVariables) -> dict[tuple[int, Item], dict[int, int]]:
+    """Groups of every size that replicas counted by failure domain have in every cell, as linear expressions."""
+    found: dict[tuple[int, Item], dict[int, int]] = {}
+    for shape in model.instance.of_pool(pool.layout.pool).tolist():
+        for index, terms in pool.located.groups(shape).items():
+            for variable, groups in terms.items():
+                add_term(found.setdefault((index, item_of(model.instance, shape)), {}), variable, groups)
+    return found

@@ -44,6 +44,7 @@ def apply(model: Model) -> None:
     """Write the supply rows of every pool."""
     for pool in model.pools:
         _split(model, pool)
+        _located_rows(model, pool)
         for index, cell in enumerate(pool.layout.cells):
             if pool.layout.nested:
                 _nested_rows(model, pool, index, cell)
@@ -70,6 +71,24 @@ def _split(model: Model, pool: PoolVariables) -> None:
                 pool.demand[index, item] = {variable: 1}
                 row[variable] = 1
         model.program.add_row(NAME, row, lower=0)
+
+
+def _located_rows(model: Model, pool: PoolVariables) -> None:
+    """Leave room for the replicas that are counted by failure domain: in every cell for their groups, in every block for their GPUs."""
+    inside: dict[tuple[int, Item], dict[int, int]] = {}
+    blocks: dict[tuple[int, int], dict[int, int]] = {}
+    for shape in model.instance.of_pool(pool.layout.pool).tolist():
+        for index, terms in pool.located.groups(shape).items():
+            for variable, groups in terms.items():
+                add_term(inside.setdefault((index, item_of(model.instance, shape)), {}), variable, -groups)
+        for slot in pool.located.slots.get(shape, []):
+            for key, variable in slot.gpus.items():
+                add_term(blocks.setdefault(key, {}), variable, 1)
+    for cell_item, row in inside.items():
+        if pool.split:
+            model.program.add_row(NAME, {pool.split[cell_item]: 1, **row}, lower=0)
+    for (index, number), row in blocks.items():
+        model.program.add_row(NAME, row, upper=pool.layout.cells[index].blocks[number].free)
 
 
 def _nested_rows(model: Model, pool: PoolVariables, index: int, cell: Cell) -> None:

@@ -1,0 +1,47 @@
+"""Rules about where replicas may stand and what must be left after a failure, as their author writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from planner.problem.faults import Fault, spread_faults
+from planner.problem.parts import Kind, ProblemPart
+from planner.quantities import Fraction
+
+MOST_REPLICAS = 100_000
+
+
+class Spread(ProblemPart):
+    """How many replicas of a deployment may share a failure domain."""
+
+    over: Kind = Field(description="Kind of failure domain: node, leaf, or a kind that the topology names (rack, zone, ...)")
+    most: Annotated[int, Field(strict=True, ge=1, le=MOST_REPLICAS)] = Field(
+        default=1, description="At most so many replicas with GPUs in one such domain"
+    )
+
+    @classmethod
+    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
+        """GPUs are no domain to spread over: replicas never share one."""
+        return spread_faults(given)
+
+
+class Resilience(ProblemPart):
+    """What a deployment must still serve after the loss of any one failure domain."""
+
+    lose: Kind = Field(description="What may fail: gpu, node, leaf, or a kind that the topology names (rack, zone, ...)")
+    keep: Annotated[Fraction, Field(gt=0)] = Field(
+        default=1.0, description="Share of the load that the replicas not touched by the loss still serve"
+    )
+
+
+def spread_over(value: Any) -> Any:
+    """Read `spread: leaf` as at most one replica in every leaf."""
+    return {"over": value} if isinstance(value, str) else value
+
+
+def lose_any(value: Any) -> Any:
+    """Read `resilience: node` as keeping the whole load after the loss of any one node."""
+    return {"lose": value} if isinstance(value, str) else value

@@ -1,0 +1,64 @@
+"""How far the rules about places would have to give way for a plan to exist: one rule at a time, each by as little as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from planner.solve.instance import DeploymentRules, Instance, Resilience, Spread
+
+PERCENT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRepair:
+    """A rule of a deployment with the value it has, and the nearest value with which there is a plan; None where only leaving it out helps."""
+
+    deployment: int
+    rule: Spread | Resilience
+    enough: int | None
+
+
+def rule_repairs(instance: Instance, possible: Callable[[Instance], bool]) -> Iterator[RuleRepair]:
+    """Rules of which giving way alone makes a plan possible; `possible` asks whether a question has one.
+
+    A share that must be left is lowered in whole per cent, a number of replicas in one domain is raised by whole replicas.
+    """
+    for deployment in range(instance.deployments):
+        rules = instance.rules_of(deployment)
+        if rules.resilience is not None and possible(_with(instance, deployment, replace(rules, resilience=None))):
+            resilience = rules.resilience
+
+            def left(percent: int, deployment: int = deployment, rules: DeploymentRules = rules, old: Resilience = resilience) -> bool:
+                changed = replace(old, keep=Fraction(percent, PERCENT))
+                return possible(_with(instance, deployment, replace(rules, resilience=changed)))
+
+            most = -(-resilience.keep * PERCENT // 1) - 1
+            yield RuleRepair(deployment, resilience, _last(int(most), left))
+        if rules.spread is not None and possible(_with(instance, deployment, replace(rules, spread=None))):
+            spread = rules.spread
+
+            def together(fewer: int, deployment: int = deployment, rules: DeploymentRules = rules, old: Spread = spread) -> bool:
+                changed = replace(old, most=old.most + PERCENT - fewer)
+                return possible(_with(instance, deployment, replace(rules, spread=changed)))
+
+            fewer = _last(PERCENT - 1, together)
+            yield RuleRepair(deployment, spread, None if fewer is None else spread.most + PERCENT - fewer)
+
+
+def _with(instance: Instance, deployment: int, rules: DeploymentRules) -> Instance:
+    changed = list(instance.rules)
+    changed[deployment] = rules
+    return replace(instance, rules=tuple(changed))
+
+
+def _last(high: int, holds: Callable[[int], bool]) -> int | None:
+    """Largest number from 1 to `high` that holds, where all below a number that holds do too; None when 1 does not."""
+    if high < 1 or not holds(1):
+        return None
+    low, high = 1, high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

@@ -1,0 +1,67 @@
+"""Keys of the rules about places: short forms, what they ask of the topology, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.diagnostics import PlannerError
+from planner.problem.load import load_problem
+
+PROBLEM = """\
+name: rules
+topology:
+  name: nodes
+  nodes:
+    - {{name: "h100-[01-02]", gpu: h100-sxm-80gb, gpus: 8, nics: {{count: 8, speed: 400Gb/s}}, leaf: leaf-1, price: $24/h{first}}}
+    - {{name: "h100-[03-04]", gpu: h100-sxm-80gb, gpus: 8, nics: {{count: 8, speed: 400Gb/s}}, leaf: leaf-1, price: $24/h{second}}}
+  fabric: {{kind: infiniband, oversubscription: 1}}
+deployments:
+  - name: chat
+    model: llama-3.1-70b
+    workload: {{prompt_tokens: 2048, output_tokens: 512, concurrency: 32}}
+    {rule}
+"""
+
+
+def load(tmp_path, rule, first="", second=""):
+    path = tmp_path / "problem.yaml"
+    path.write_text(PROBLEM.format(rule=rule, first=first, second=second), encoding="utf-8")
+    return load_problem(str(path)).problem.deployments[0]
+
+
+def codes(tmp_path, rule, first="", second=""):
+    with pytest.raises(PlannerError) as caught:
+        load(tmp_path, rule, first, second)
+    return [(fault.code, fault.place.path) for fault in caught.value.diagnostics]
+
+
+def test_short_forms(tmp_path):
+    assert load(tmp_path, "spread: node").spread.most == 1
+    assert load(tmp_path, "spread: {over: leaf, most: 2}").spread.over == "leaf"
+    assert load(tmp_path, "resilience: node").resilience.keep == 1.0
+    assert load(tmp_path, "resilience: {lose: gpu, keep: 80%}").resilience.keep == 0.8
+
+
+def test_a_kind_that_the_topology_names(tmp_path):
+    racks = {"first": ", failure_domains: {rack: r1}", "second": ", failure_domains: {rack: r2}"}
+    assert load(tmp_path, "spread: rack", **racks).spread.over == "rack"
+    assert codes(tmp_path, "spread: rack") == [("FAILURE_DOMAIN_UNKNOWN", "deployments.chat.spread.over")]
+    assert codes(tmp_path, "resilience: {lose: rack}", first=racks["first"]) == [
+        ("FAILURE_DOMAIN_MISSING", "deployments.chat.resilience.lose")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "path"),
+    [
+        ("spread: gpu", "SPREAD_OVER_GPUS", "spread"),
+        ("spread: {over: gpu, most: 2}", "SPREAD_OVER_GPUS", "spread.over"),
+        ("spread: {over: node, most: 0}", "OUT_OF_RANGE", "spread.most"),
+        ("resilience: {lose: node, keep: 0%}", "OUT_OF_RANGE", "resilience.keep"),
+        ("resilience: {lose: node, keep: 120%}", "OUT_OF_RANGE", "resilience.keep"),
+        ("resilience: {keep: 50%}", "MISSING_KEY", "resilience.lose"),
+        ("resilience: {lose: node, spare: 1}", "UNKNOWN_KEY", "resilience.spare"),
+    ],
+)
+def test_refused(tmp_path, rule, code, path):
+    assert codes(tmp_path, rule) == [(code, f"deployments.chat.{path}")]

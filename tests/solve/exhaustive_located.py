@@ -1,0 +1,138 @@
+"""Brute force for rules about places: every way to put every replica on nodes, judged by the replicas each failure domain touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from planner.solve.instance import Container, Instance
+
+Nodes = tuple[tuple[int, ...], ...]
+"""Free GPUs by scope and node."""
+
+Touch = frozenset[tuple[str, int]]
+"""Failure domains (kind, number) that a replica has GPUs in."""
+
+
+def start_of(instance: Instance, pool: int) -> Nodes:
+    scopes = instance.pools[pool]
+    return tuple(scopes.nodes[d] if scopes.nodes and scopes.nodes[d] else (int(scopes.free[d]),) for d in range(len(scopes)))
+
+
+def labels_of(instance: Instance, pool: int, scope: int, node: int) -> Touch:
+    domains = instance.pools[pool].domains
+    return frozenset((kind, numbers[scope][min(node, len(numbers[scope]) - 1)]) for kind, numbers in domains.items())
+
+
+def take(nodes: tuple[int, ...], size: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Every way to take a group from the nodes of a scope: what is left, and the nodes used."""
+    for split in product(*(range(min(free, size) + 1) for free in nodes)):
+        if sum(split) == size:
+            yield tuple(free - used for free, used in zip(nodes, split, strict=True)), tuple(n for n, used in enumerate(split) if used)
+
+
+def placements(instance: Instance, pool: int, counts: tuple[int, ...]) -> set[tuple[tuple[tuple[int, Touch], ...], int]]:
+    """Every (shape and touched domains of each replica, nodes opened) that some packing of the pool gives."""
+    columns, scopes = instance.shapes, instance.pools[pool]
+    replicas = [s for s in range(len(columns)) if columns.pool[s] == pool for _ in range(counts[s])]
+    groups = [(number, shape) for number, shape in enumerate(replicas) for _ in range(int(columns.groups[shape]))]
+    start = start_of(instance, pool)
+    states: set[tuple[Nodes, tuple[int | None, ...], tuple[Touch, ...]]] = {
+        (start, (None,) * len(replicas), (frozenset[tuple[str, int]](),) * len(replicas))
+    }
+    for number, shape in groups:
+        following = set()
+        for state, homes, touched in states:
+            for scope, nodes in enumerate(state):
+                place = {
+                    Container.LEAF: int(scopes.leaf[scope]),
+                    Container.SPINE: int(scopes.spine[scope]),
+                    Container.FABRIC: int(scopes.fabric[scope]),
+                    Container.ANYWHERE: 0,
+                }[Container(int(columns.container[shape]))]
+                if homes[number] not in {None, place}:
+                    continue
+                for left, used in take(nodes, int(columns.size[shape])):
+                    reached = touched[number].union(*(labels_of(instance, pool, scope, node) for node in used))
+                    following.add(
+                        (
+                            (*state[:scope], left, *state[scope + 1 :]),
+                            (*homes[:number], place, *homes[number + 1 :]),
+                            (*touched[:number], reached, *touched[number + 1 :]),
+                        )
+                    )
+        states = following
+    return {
+        (
+            tuple(sorted(zip(replicas, touched, strict=True), key=lambda pair: (pair[0], sorted(pair[1])))),
+            sum(a != b for before, after in zip(start, state, strict=True) for a, b in zip(before, after, strict=True)),
+        )
+        for state, _, touched in states
+    }
+
+
+def kept(instance: Instance, replicas: tuple[tuple[int, Touch], ...]) -> bool:
+    """Whether spread and resilience hold for replicas and what they touch."""
+    columns = instance.shapes
+    for deployment in range(instance.deployments):
+        rules = instance.rules_of(deployment)
+        own = [(int(columns.capacity[shape]), touched) for shape, touched in replicas if columns.deployment[shape] == deployment]
+        if rules.spread is not None:
+            kind, most = rules.spread.kind, rules.spread.most
+            if any(sum(label in touched for _, touched in own) > most for label in {x for _, t in own for x in t if x[0] == kind}):
+                return False
+        if rules.resilience is not None:
+            kind, rest = rules.resilience.kind, rules.resilience.keep * int(instance.loads[deployment])
+            total = sum(capacity for capacity, _ in own)
+            if kind == "gpu":
+                losses = [capacity for capacity, _ in own]
+            else:
+                losses = [sum(q for q, touched in own if label in touched) for label in {x for _, t in own for x in t if x[0] == kind}]
+            if total - max(losses, default=0) < rest:
+                return False
+    return True
+
+
+def best_located(instance: Instance) -> int | None:
+    """Least money of a plan that keeps load, replica limits and the rules about places; None when there is none."""
+    columns = instance.shapes
+    bounds = [
+        sum(int(free) // int(columns.size[s]) for free in instance.pools[int(columns.pool[s])].free) // int(columns.groups[s])
+        for s in range(len(columns))
+    ]
+    found: int | None = None
+    known: dict[tuple[int, tuple[int, ...]], set[tuple[tuple[tuple[int, Touch], ...], int]]] = {}
+    for counts in product(*(range(bound + 1) for bound in bounds)):
+        if not loads_kept(instance, counts):
+            continue
+        by_gpu = sum(
+            int(columns.price[s]) * counts[s] for s in range(len(columns)) if instance.pools[int(columns.pool[s])].node_price is None
+        )
+        if found is not None and by_gpu >= found:
+            continue
+        options = []
+        for pool in range(len(instance.pools)):
+            own = tuple(count if columns.pool[s] == pool else 0 for s, count in enumerate(counts))
+            if (pool, own) not in known:
+                used = sum(int(columns.gpus[s]) * count for s, count in enumerate(own))
+                known[pool, own] = placements(instance, pool, own) if used <= int(instance.pools[pool].free.sum()) else set()
+            options.append(known[pool, own])
+        for choice in product(*options):
+            money = by_gpu + sum(opened * (instance.pools[pool].node_price or 0) for pool, (_, opened) in enumerate(choice))
+            if (found is None or money < found) and kept(instance, tuple(replica for replicas, _ in choice for replica in replicas)):
+                found = money
+    return found
+
+
+def loads_kept(instance: Instance, counts: tuple[int, ...]) -> bool:
+    columns = instance.shapes
+    for deployment in range(instance.deployments):
+        own = [s for s in range(len(columns)) if columns.deployment[s] == deployment]
+        limits, number = instance.limits[deployment], sum(counts[s] for s in own)
+        if number < limits.minimum or (limits.maximum is not None and number > limits.maximum):
+            return False
+        if limits.one_shape and sum(1 for s in own if counts[s]) > 1:
+            return False
+        if sum(int(columns.capacity[s]) * counts[s] for s in own) < instance.loads[deployment]:
+            return False
+    return True
