@@ -49,7 +49,9 @@ def host_list(names: Sequence[str]) -> str:
         prefix, number, suffix = found[1], found[2], found[3]
         if runs:
             before, first, last, after = runs[-1]
-            follows = last and (before, after) == (prefix, suffix) and len(last) == len(number) and int(number) == int(last) + 1
+            # 9 is followed by 10, 09 by 10 and 099 by 100: a range keeps the width of its first number.
+            alike = len(last) == len(number) or (len(last) < len(number) and not first.startswith("0") and not number.startswith("0"))
+            follows = last and (before, after) == (prefix, suffix) and alike and int(number) == int(last) + 1
             if follows:
                 runs[-1] = (before, first, number, after)
                 continue
