@@ -60,12 +60,12 @@ def _experts(
 
 
 def _pcie_floor(operation: str, path: LinkPath, ranks: int, sizes: FloatArray) -> FloatArray:
-    """Least time of a collective over PCIe [s]: its ring volume at what the lanes carry while all ranks use them; 0 for other links.
+    """Least time of a collective over PCIe [s]: its ring volume at what the lanes carry while all ranks use them; 0 for other or measured links.
 
     Series of PCIe boxes end at small messages. A box of four keeps 0.9 of the copy bandwidth, one of eight over two sockets 0.7: 18 and 14 GB/s behind
     x16 of the fourth generation, which Llama-3-70B at 128/128 shows on four and eight A100 (TensorRT-LLM 0.14 performance overview).
     """
-    if path.link.kind != "pcie" or ranks <= 1:
+    if path.link.kind != "pcie" or path.link.measured or ranks <= 1:
         return np.zeros(sizes.shape)
     volume = (2.0 if operation == "all_reduce" else 1.0) * (ranks - 1) / ranks * sizes
     share = _SHARED_LANES[0] if ranks <= 4 else _SHARED_LANES[1]
