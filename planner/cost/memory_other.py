@@ -84,7 +84,7 @@ def _expert_width(part: FeedForward, shapes: ShapeArrays) -> FloatArray:
 
 def sampler_activation(setting: Setting, engine: Engine) -> float:
     """Peak of sampling for the largest number of sequences the engine admits [B]."""
-    return engine.sequences(setting.gpu) * setting.architecture.vocab_size * engine.sampler_bytes
+    return (setting.max_num_seqs or engine.sequences(setting.gpu)) * setting.architecture.vocab_size * engine.sampler_bytes
 
 
 def other_terms(setting: Setting, engine: Engine, shapes: ShapeArrays) -> tuple[OtherTerms, OtherTerms, OtherTerms]:

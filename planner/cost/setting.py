@@ -25,6 +25,7 @@ class Setting:
     `prompt_tokens` S, `output_tokens` out: lengths of a request [tokens]. `max_batched_tokens` bounds one prefill chunk,
     `max_model_len` the context an engine reserves for; both resolved (never None here). `prefix_cache_hit_rate` is the share of prompt tokens not
     prefilled. `gpu_memory_utilization` x driver memory is the budget. `request_rate` [1/s] is offered to one replica, 0 for a closed loop.
+    `max_num_seqs` is the most sequences the engine is started for on one data-parallel rank, 0 = its default.
     """
 
     architecture: ModelArchitecture
@@ -40,6 +41,7 @@ class Setting:
     prefix_cache_hit_rate: float = 0.0
     profile: str = "calibrated"
     request_rate: float = 0.0
+    max_num_seqs: int = 0
 
 
 @dataclass(frozen=True)

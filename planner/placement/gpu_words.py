@@ -14,6 +14,7 @@ from planner.topology.host_lists import HostListError, expand_hosts
 MOST_HOSTS: Final = 100_000
 LARGEST_INDEX: Final = 1023
 _RANGE: Final = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+_PART: Final = re.compile(r"(?:[^,\s\[]|\[[^\]]*\]?)+")
 _MIG: Final = re.compile(r"mig[-_0-9]|mig$", re.IGNORECASE)
 
 
@@ -52,7 +53,7 @@ def host_names(text: str, place: Place) -> tuple[str, ...]:
         HOST_LIST_INVALID, HOST_LIST_TOO_LARGE.
     """
     names: list[str] = []
-    for part in re.split(r"[\s,]+(?![^\[]*\])", text.strip().strip(",")):
+    for part in _PART.findall(text):
         try:
             names.extend(expand_hosts(part, MOST_HOSTS - len(names)))
         except HostListError as error:

@@ -107,7 +107,9 @@ def kind_of(text: str, file: str) -> str:
         if found is not None:
             return found
     if re.search(
-        r"^[ \t]*[{]?[ \t]*\"?(?:deployments?|name|degrees|ranks|gpus|tp|tensor_parallel)\"?[ \t]*:(?:[ \t]|$)", text, re.MULTILINE
+        r"^[ \t]*[{]?[ \t]*\"?(?:deployments?|name|degrees|ranks|gpus|[tped]p|(?:tensor|data|expert|pipeline)_parallel(?:_size)?)\"?[ \t]*:(?:[ \t]|$)",
+        text,
+        re.MULTILINE,
     ):
         return short_yaml.KIND
     if command_lines.looks_like_commands(text, file):

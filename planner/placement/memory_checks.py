@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from planner.candidates.settings import PoolSetting
 from planner.catalog.models import model
-from planner.cost.memory import weights_per_rank
+from planner.cost.memory import memory, weights_per_rank
 from planner.cost.memory_detail import StageMemory, longest_sequence, memory_diagnostics
 from planner.cost.memory_slots import state_slots
 from planner.diagnostics import Diagnostic, PlannerError, Severity
@@ -41,17 +40,27 @@ def memory_findings(replica: Replica, batch: int) -> Iterator[Found]:
     stages = replica.by_stage(batch)
     short = [stage for stage in stages if stage.free < 0.0]
     for stage in short:
-        yield Found(_shortfall(replica, stage, batch), stage.stage)
+        found = _shortfall(replica, stage, batch)
+        if math.fsum(term.low for term in stage.terms) <= stage.budget:
+            found = replace(
+                found, message=f"{found.message}; borderline: the least that activations and buffers have been seen to take would fit"
+            )
+        yield Found(found, stage.stage)
     partition = replica.partition
     for item in memory_diagnostics(replica.setting, replica.degrees, batch, partition):
         silent = item.code in SAID_HERE or (item.code == "PP_UNBALANCED" and not replica.own_split)
         if not silent and not (short and item.code == "MEMORY_BORDERLINE"):
             yield Found(item)
-    if not short:
+    if all(_weights(stage) <= stage.budget for stage in stages):
         yield from _longest(replica)
+    if not short:
         yield from _slots(replica, stages)
     yield from _outside(replica)
     yield from _draft(replica, stages)
+
+
+def _weights(stage: StageMemory) -> float:
+    return math.fsum(term.expected for term in stage.terms if term.name in WEIGHT_TERMS)
 
 
 def _words(stage: StageMemory) -> str:
@@ -60,7 +69,7 @@ def _words(stage: StageMemory) -> str:
 
 def _shortfall(replica: Replica, stage: StageMemory, batch: int) -> Diagnostic:
     sizes = {term.name: term.expected for term in stage.terms}
-    weights = math.fsum(size for name, size in sizes.items() if name in WEIGHT_TERMS)
+    weights = _weights(stage)
     context = math.fsum(size for name, size in sizes.items() if name in CONTEXT_TERMS)
     rest = math.fsum(sizes.values()) - weights - context
     gpu = replica.stages[stage.stage].pool.gpu.name
@@ -89,21 +98,27 @@ def _shortfall(replica: Replica, stage: StageMemory, batch: int) -> Diagnostic:
 
 
 def _longest(replica: Replica) -> Iterator[Found]:
-    """The KV cache holds one sequence of the longest context that the engine is started for."""
+    """The KV cache holds one sequence of the longest context that the engine is started for.
+
+    The expected terms decide, as they do for the planner's own shapes; a fit that hangs on them is called borderline.
+    """
     asked = replica.running.context
     if asked is None:
         return
-    holds = min(longest_sequence(stage.setting, replica.degrees, replica.partition) for stage in _distinct(replica))
-    if holds >= asked:
+    shapes = replica.shapes([replica.degrees.data_parallel])
+    stages = list({stage.pool.index: stage for stage in replica.stages}.values())
+    tables = [
+        memory(replace(stage.setting, prompt_tokens=float(asked), output_tokens=0.0), shapes, [replica.partition]) for stage in stages
+    ]
+    if all(table.max_sequences[0] >= 1 for table in tables):
         return
-    message = f"the engine is started for {asked:,} tokens, the KV cache of the fullest rank holds {holds:,}"
-    severity = Severity.ERROR if replica.running.strict else Severity.WARNING
+    holds = min(longest_sequence(stage.setting, replica.degrees, replica.partition) for stage in stages)
+    message = f"the engine is started for {asked:,} tokens, the KV cache of the fullest rank holds about {holds:,}"
     hint = f"set the longest context to at most {holds}, use an 8-bit KV cache, or more GPUs a replica"
+    if all(table.max_sequences_high[0] >= 1 for table in tables):
+        message += "; borderline: the least that activations and buffers have been seen to take would fit"
+    severity = Severity.ERROR if replica.running.strict else Severity.WARNING
     yield Found(Diagnostic("KV_DOES_NOT_FIT", message, hint, severity))
-
-
-def _distinct(replica: Replica) -> Iterator[PoolSetting]:
-    yield from {stage.pool.index: stage for stage in replica.stages}.values()
 
 
 def _slots(replica: Replica, stages: tuple[StageMemory, ...]) -> Iterator[Found]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.candidates.settings import PoolSetting, pool_settings
 from planner.catalog.architecture import ModelArchitecture
-from planner.catalog.engines import Engine, engine
+from planner.catalog.engines import Engine, engine, version_key
 from planner.catalog.models import model
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.placement.command_lines import same_model
@@ -16,6 +16,9 @@ from planner.placement.proposal import EngineSettings, warning
 from planner.problem.documents import EngineChoice, Memory, PrecisionChoice
 from planner.problem.load import LoadedProblem
 from planner.topology.pools import Pool
+
+# Before prefill was cut into chunks by default, vLLM admitted as many tokens to a step as its context is long (engine arguments of v0.5 to v0.7).
+UNCHUNKED_BEFORE = version_key("0.8")
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Running:
     def on(self, pool: Pool) -> PoolSetting:
         """Setting of the deployment on a pool, in the first of the number formats it may run in; the limits as placed."""
         found = next(pool_settings(self.loaded, self.index, pool))
-        inner = found.setting if self.context is None else replace(found.setting, max_model_len=self.context)
+        inner = replace(found.setting, max_model_len=self.context or found.setting.max_model_len, max_num_seqs=self.sequences or 0)
         return replace(found, setting=inner, sequences_per_rank=self.sequences or found.sequences_per_rank)
 
 
@@ -63,6 +66,13 @@ def running(loaded: LoadedProblem, index: int, settings: EngineSettings) -> tupl
     }
     if settings.from_command and rules.name == "vllm" and given["max_model_len"] is None and architecture.max_position > 0:
         given["max_model_len"] = architecture.max_position  # the engine's own default
+    if (
+        settings.from_command
+        and given["max_batched_tokens"] is None
+        and rules.name == "vllm"
+        and version_key(rules.version) < UNCHUNKED_BEFORE
+    ):
+        given["max_batched_tokens"] = max(given["max_model_len"] or 0, 2048)
     kept = {name: value for name, value in given.items() if value is not None or settings.from_command}
     faults += _differences(memory, kept, settings)
     changes["memory"] = memory.model_copy(update=kept)

@@ -159,7 +159,9 @@ def _compressed_tensors(part: Fields, excluded: list[str], layers: int, cache: s
         group = groups.nested(name)
         weights = group.nested("weights") if group is not None else None
         if weights is not None:
-            read = _compressed_weights(weights, kept_high(excluded, layers, part), cache)
+            # Without a scheme for the inputs the weights are expanded in a weight-only kernel, which has tiles of its own.
+            method = "compressed-tensors" if group is not None and group.nested("input_activations") else "compressed-tensors weight-only"
+            read = _compressed_weights(weights, method, kept_high(excluded, layers, part), cache)
             found += [read] if read is not None else []
         elif group is not None:
             group.lack("weights")
@@ -168,7 +170,7 @@ def _compressed_tensors(part: Fields, excluded: list[str], layers: int, cache: s
     return found[0] if found else None
 
 
-def _compressed_weights(weights: Fields, kept: tuple[str, ...], cache: str | None) -> Quantization | None:
+def _compressed_weights(weights: Fields, method: str, kept: tuple[str, ...], cache: str | None) -> Quantization | None:
     bits, kind = weights.need("num_bits", maximum=64), weights.text("type") or "int"
     strategy = weights.text("strategy") or "channel"
     group = None if weights.config.get("group_size") == -1 else weights.check("group_size", maximum=65_536)
@@ -176,11 +178,9 @@ def _compressed_weights(weights: Fields, kept: tuple[str, ...], cache: str | Non
         structure = weights.numbers("block_structure")
         block = (structure[0], structure[1]) if strategy == "block" and structure and len(structure) == 2 and min(structure) > 0 else None
         scale = FP8_BLOCK_SCALE if block else 0.0
-        return Quantization("compressed-tensors", "fp8", block=block, scale_bytes=scale, kept_high=kept, kv_cache=cache)
+        return Quantization(method, "fp8", block=block, scale_bytes=scale, kept_high=kept, kv_cache=cache)
     if (bits, kind) == (8, "int"):
-        return Quantization(
-            "compressed-tensors", "int8", group=group, scale_bytes=INT4_SCALE if group else 0.0, kept_high=kept, kv_cache=cache
-        )
+        return Quantization(method, "int8", group=group, scale_bytes=INT4_SCALE if group else 0.0, kept_high=kept, kv_cache=cache)
     if (bits, kind) == (4, "int"):
         zero = INT4_ZERO if not weights.flag("symmetric", default=True) else 0.0
         return Quantization("compressed-tensors", "int4", group=group, scale_bytes=INT4_SCALE + zero, kept_high=kept, kv_cache=cache)
