@@ -115,7 +115,9 @@ def answer_menu(
 def _outcome(loaded: LoadedProblem, menu: Menu, options: Options) -> Outcome:
     """Solve, unless the menu already tells that a deployment has no shape at all; then no solver is asked."""
     counts = Counter(shape.deployment for shape in menu.shapes)
-    without = [index for index in range(len(menu.loads)) if not counts[index]]
+    # A load that may go unserved altogether needs no shape.
+    asked = loaded.problem.deployments
+    without = [index for index in range(len(menu.loads)) if not counts[index] and (asked[index].may_go_unserved < 1.0 or not menu.shapes)]
     if without and loaded.problem.objective != "throughput":
         found = tuple(
             Diagnostic(

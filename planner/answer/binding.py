@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from planner.answer.losses import worst_losses
+from planner.answer.losses import unserved, worst_losses
 from planner.candidates.menu import Menu
 from planner.plan.document import BindingDocument
 from planner.plan.outcome import Outcome
@@ -27,6 +27,11 @@ def binding_limits(loaded: LoadedProblem, menu: Menu, outcome: Outcome) -> tuple
         answer.extend(BindingDocument(deployment=name, name=kind, message=words) for kind, words in _shape_limits(menu, shape))
     for name, kind, words in worst_losses(loaded, menu, outcome):
         answer.append(BindingDocument(deployment=name, name=kind, message=words))
+    for index, deployment in enumerate(loaded.problem.deployments):
+        missing = unserved(loaded, menu, outcome, index)
+        if missing:
+            words = f"{missing:,.6g} of {menu.loads[index]:,.6g} {menu.load_units[index]} go unserved"
+            answer.append(BindingDocument(deployment=deployment.name, name="unserved", message=words))
     used: dict[int, int] = defaultdict(int)
     for replica in outcome.replicas:
         used[replica.shape.pool] += len(replica.ranks)

@@ -9,6 +9,7 @@ from importlib import metadata
 
 from planner import __version__
 from planner.answer.binding import binding_limits
+from planner.answer.losses import unserved
 from planner.candidates.alternatives import ranked_alternatives
 from planner.candidates.checklist import checklist
 from planner.candidates.menu import TOKENS, Menu
@@ -75,7 +76,7 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
             for other in others
         ),
         rejected=tuple(_rejected(menu.rejected, names, gpu_names)),
-        binding=binding_limits(loaded, menu, outcome) if outcome.replicas else (),
+        binding=binding_limits(loaded, menu, outcome) if outcome.has_plan else (),
         checks=_checks(menu, outcome, names),
         diagnostics=tuple(
             DiagnosticDocument(
@@ -200,12 +201,13 @@ def _deployments(
     answer = []
     for index, deployment in enumerate(loaded.problem.deployments):
         replicas = placed.get(index, [])
-        if not replicas:
+        if not replicas and (not deployment.may_go_unserved or not outcome.has_plan):
             continue
         capacity = math.fsum(replica.capacity for replica in replicas)
         tokens = math.fsum(replica.throughput_tokens_s for replica in replicas)
         # At the stated load the replicas run below their full batch; tokens are counted in proportion, which is a little pessimistic.
-        served = menu.loads[index] if menu.load_units[index] == TOKENS else tokens * min(1.0, menu.loads[index] / capacity)
+        full = tokens * min(1.0, menu.loads[index] / capacity) if capacity else 0.0
+        served = menu.loads[index] if menu.load_units[index] == TOKENS else full
         price = math.fsum(replica.price_per_hour or 0.0 for replica in replicas) if priced else None
         answer.append(
             DeploymentDocument(
@@ -216,8 +218,9 @@ def _deployments(
                 load_unit=menu.load_units[index],
                 capacity=capacity,
                 price_per_hour=price,
-                usd_per_million_output_tokens=None if price is None else dollars_per_million(price, min(served, tokens)),
+                usd_per_million_output_tokens=None if price is None or not tokens else dollars_per_million(price, min(served, tokens)),
                 replicas=tuple(replicas),
+                unserved=unserved(loaded, menu, outcome, index),
             )
         )
     return tuple(answer)

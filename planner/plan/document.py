@@ -111,6 +111,7 @@ class DeploymentDocument(Frozen):
     price_per_hour: float | None
     usd_per_million_output_tokens: float | None
     replicas: tuple[ReplicaDocument, ...]
+    unserved: float = 0.0
 
 
 class AlternativeDocument(Frozen):

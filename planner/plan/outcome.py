@@ -61,3 +61,8 @@ class Outcome:
     stopped_by: str | None = None
     secondary: tuple[Objective, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether there is a plan, be it one in which nothing runs."""
+        return self.status in {Status.OPTIMAL, Status.FEASIBLE}

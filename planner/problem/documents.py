@@ -22,7 +22,7 @@ from planner.problem.faults import (
     workload_faults,
 )
 from planner.problem.parts import Flag, Kind, Name, ProblemPart
-from planner.problem.rule_documents import MOST_REPLICAS, Resilience, Spread, lose_any, spread_over
+from planner.problem.rule_documents import MOST_PRIORITY, MOST_REPLICAS, Resilience, Spread, all_or_nothing, lose_any, spread_over
 from planner.quantities import Fraction, MoneyPerHour, PerSecond, Seconds, Tokens
 from planner.topology.document import TopologyDocument
 
@@ -177,6 +177,13 @@ class Deployment(ProblemPart):
     )
     resilience: Annotated[Resilience | None, BeforeValidator(lose_any, json_schema_input_type=Resilience | Kind | None)] = Field(
         default=None, description="What must still be served after the loss of any one failure domain"
+    )
+
+    priority: Annotated[int, Field(strict=True, ge=-MOST_PRIORITY, le=MOST_PRIORITY)] = Field(
+        default=0, description="Importance where load may go unserved: deployments of a higher number are served first"
+    )
+    may_go_unserved: Annotated[Fraction, BeforeValidator(all_or_nothing, json_schema_input_type=Fraction | bool)] = Field(
+        default=0.0, description="Share of the load that may go unserved, or true for all of it"
     )
 
     @classmethod

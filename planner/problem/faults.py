@@ -97,6 +97,12 @@ def problem_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
     deployments = given.get("deployments")
     if not isinstance(deployments, Sequence) or isinstance(deployments, str):
         return
+    if given.get("objective") == "throughput":
+        for index, deployment in enumerate(deployments):
+            if _get(deployment, "may_go_unserved"):
+                message = "the objective throughput serves the loads in proportion, as much as there is room for"
+                hint = "leave may_go_unserved out, or choose another objective"
+                yield Fault("RULES_NOT_TOGETHER", ("deployments", index, "may_go_unserved"), message, hint)
     first: dict[str, int] = {}
     for index, deployment in enumerate(deployments):
         name = _get(deployment, "name")

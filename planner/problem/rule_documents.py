@@ -12,6 +12,7 @@ from planner.problem.parts import Kind, ProblemPart
 from planner.quantities import Fraction
 
 MOST_REPLICAS = 100_000
+MOST_PRIORITY = 1000
 
 
 class Spread(ProblemPart):
@@ -45,3 +46,8 @@ def spread_over(value: Any) -> Any:
 def lose_any(value: Any) -> Any:
     """Read `resilience: node` as keeping the whole load after the loss of any one node."""
     return {"lose": value} if isinstance(value, str) else value
+
+
+def all_or_nothing(value: Any) -> Any:
+    """Read `may_go_unserved: true` as all of the load, `false` as none of it."""
+    return float(value) if isinstance(value, bool) else value

@@ -68,6 +68,8 @@ def deployment_lines(
     """What one deployment runs, its times against what was asked, and its memory."""
     groups = [(shape, list(replicas)) for shape, replicas in groupby(deployment.replicas, key=lambda replica: replica.shape)]
     width = max(len(name.name) for name in plan.deployments)
+    if not groups:
+        yield f"{deployment.name:<{width}}   {deployment.model} · unserved"
     for index, (shape, replicas) in enumerate(groups):
         replica = replicas[0]
         name = deployment.name if index == 0 else ""

@@ -131,10 +131,15 @@ class Resilience:
 
 @dataclass(frozen=True)
 class DeploymentRules:
-    """Rules of one deployment that ask where its replicas stand; None where it asks nothing."""
+    """Rules of one deployment about where its replicas stand and what may be missing; None and 0 where it asks nothing.
+
+    Deployments of a higher `priority` are served first where load may go unserved.
+    """
 
     spread: Spread | None = None
     resilience: Resilience | None = None
+    priority: int = 0
+    may_go_unserved: Fraction = Fraction(0)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -190,6 +195,15 @@ class Instance:
     def rules_of(self, deployment: int) -> DeploymentRules:
         """Rules of one deployment about where its replicas stand."""
         return self.rules[deployment] if self.rules else NO_RULES
+
+    def may_go_unserved(self, deployment: int) -> int:
+        """Most load of a deployment that may go unserved, in units of `loads`."""
+        part = self.rules_of(deployment).may_go_unserved
+        return int(self.loads[deployment]) * part.numerator // part.denominator
+
+    def must_serve(self, deployment: int) -> bool:
+        """Whether some of the load of a deployment must be served, whatever the room."""
+        return self.may_go_unserved(deployment) < int(self.loads[deployment]) or self.objective == "throughput"
 
     def kinds_of_pool(self, pool: int) -> tuple[str, ...]:
         """Kinds of failure domain that deployments with shapes on a pool count their replicas by."""

@@ -63,7 +63,8 @@ class PoolVariables:
 class Model:
     """A program under construction: `count[s]` is the variable n_s, `cost` the money as a linear expression [1e-6 $/h].
 
-    `share` is the variable of the served share of every load when throughput is asked, else None.
+    `share` is the variable of the served share of every load when throughput is asked, else None. `unserved` holds the variable of the load of a
+    deployment that goes unserved, where some may.
     """
 
     instance: Instance
@@ -72,6 +73,7 @@ class Model:
     pools: tuple[PoolVariables, ...]
     cost: dict[int, int]
     share: int | None = None
+    unserved: dict[int, int] = field(default_factory=dict)
 
     def gpus(self) -> dict[int, int]:
         """GPUs in use as a linear expression."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from planner.plan.outcome import Status
 from planner.solve.dominance import worth_keeping
-from planner.solve.instance import Instance, IntArray
-from planner.solve.model import Model, Rule, build
+from planner.solve.instance import BoolArray, Instance, IntArray
+from planner.solve.model import Model, Rule
 from planner.solve.options import SolveOptions
 from planner.solve.result import Result
+from planner.solve.rules.priority import levels
 from planner.solve.search import Decision, Search, Stage, break_ties, expression
 
 
@@ -21,12 +22,39 @@ def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> 
     kept = worth_keeping(instance) | needed
     pruned = instance.keep(kept)
     served = set(pruned.shapes.deployment.tolist())
-    if any(deployment not in served for deployment in range(instance.deployments)):
+    if any(deployment not in served and pruned.must_serve(deployment) for deployment in range(instance.deployments)):
         return Decision(Status.INFEASIBLE)
     search = Search(pruned, options, rules)
-    if instance.objective == "latency":
-        return _latency(search)
-    model = build(instance.keep(needed), rules)
+    short = _serve_most(search, instance.keep(needed))
+    if short is not None and short.values is None:
+        return Decision(short.status, stopped_by=short.stopped_by)
+    decision = _latency(search) if instance.objective == "latency" else _minimise(search, instance, needed, kept)
+    if short is not None and decision.status is Status.OPTIMAL:
+        # The order of importance comes first: without its proof the rest proves nothing about the whole.
+        decision.status, decision.stopped_by = Status.FEASIBLE, short.stopped_by
+        decision.stages = [replace(stage, bound=None) for stage in decision.stages]
+    return decision
+
+
+def _serve_most(search: Search, instance: Instance) -> Result | None:
+    """Leave as little load unserved as can be, the most important first, and fix that; an unfinished level is given back, else None."""
+    unfinished: Result | None = None
+    while True:
+        model = search.build(instance)
+        left = levels(model)[len(search.promised) :]
+        if not left:
+            return unfinished
+        result = search.primary("unserved", model, left[0])
+        if result.values is None or result.objective is None:
+            return result
+        if not result.closed:
+            unfinished = result
+        search.promised.append(result.objective)
+
+
+def _minimise(search: Search, instance: Instance, needed: BoolArray, kept: BoolArray) -> Decision:
+    """Minimise cost, GPUs or the negated share over the needed shapes, then break ties over all that were kept."""
+    model = search.build(instance.keep(needed))
     objective = expression(model, instance.objective)
     result = search.primary(instance.objective, model, objective)
     if result.values is None or result.objective is None:
@@ -38,7 +66,7 @@ def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> 
     decision.stages.append(Stage(instance.objective, result.objective, bound))
     model.program.add_row("fixed", objective, upper=result.objective)
     if int(kept.sum()) > int(needed.sum()):
-        search.widen(decision, pruned, instance.objective, result.objective)
+        search.widen(decision, search.instance, instance.objective, result.objective)
     break_ties(search, decision, {instance.objective: result.objective})
     return decision
 
@@ -74,21 +102,22 @@ def _latency(search: Search) -> Decision:
 def _least_threshold(search: Search, instance: Instance, name: str, times: IntArray) -> _Threshold | Result:
     """Bisect over the distinct times of the shapes; a result without a solution when even the largest threshold gives none."""
     # No plan can be faster than the fastest shape of its slowest deployment.
-    least = max(int(times[instance.of_deployment(deployment)].min()) for deployment in range(instance.deployments))
-    levels = sorted({int(time) for time in times.tolist() if time >= least})
+    asked = [deployment for deployment in range(instance.deployments) if instance.must_serve(deployment)]
+    least = max((int(times[instance.of_deployment(deployment)].min()) for deployment in asked), default=0)
+    thresholds = sorted({int(time) for time in times.tolist() if time >= least})
     best: _Threshold | None = None
-    low, high, proved = 0, len(levels) - 1, 0
+    low, high, proved = 0, len(thresholds) - 1, 0
     last = Result(Status.UNKNOWN)
     while low <= high:
         # The fastest is tried first: it usually suffices.
-        middle = 0 if best is None and low == 0 and high == len(levels) - 1 else (low + high) // 2
-        chosen = instance.keep(times <= levels[middle])
-        model = build(chosen, search.rules)
+        middle = 0 if best is None and low == 0 and high == len(thresholds) - 1 else (low + high) // 2
+        chosen = instance.keep(times <= thresholds[middle])
+        model = search.build(chosen)
         result = search.run(name, model.program, {}, 1.0)
-        if result.status is Status.INFEASIBLE and middle == len(levels) - 1:
+        if result.status is Status.INFEASIBLE and middle == len(thresholds) - 1:
             result = search.confirmed(model, {})
         if result.values is not None:
-            best, high = _Threshold(levels[middle], levels[middle], model, result.values), middle - 1
+            best, high = _Threshold(thresholds[middle], thresholds[middle], model, result.values), middle - 1
             continue
         last = result
         if result.status is Status.INFEASIBLE and proved == low:
@@ -96,4 +125,4 @@ def _least_threshold(search: Search, instance: Instance, name: str, times: IntAr
         low = middle + 1
     if best is None:
         return last
-    return replace(best, bound=min(best.value, levels[min(proved, len(levels) - 1)]))
+    return replace(best, bound=min(best.value, thresholds[min(proved, len(thresholds) - 1)]))

@@ -90,6 +90,8 @@ def _rules(deployment: Deployment) -> DeploymentRules:
         spread=None if spread is None else Spread(spread.over, spread.most),
         # A share is read as it is written: 0.8 is 4/5.
         resilience=None if resilience is None else Resilience(resilience.lose, Fraction(repr(float(resilience.keep)))),
+        priority=deployment.priority,
+        may_go_unserved=Fraction(repr(float(deployment.may_go_unserved))),
     )
 
 

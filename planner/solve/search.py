@@ -16,6 +16,7 @@ from planner.solve.model import Model, Rule, build
 from planner.solve.options import Progress, SolveOptions
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result, better
+from planner.solve.rules.priority import levels
 
 FIRST_SHARE = 0.05
 """Share of the effort of the first, short run."""
@@ -65,6 +66,14 @@ class Search:
         self.instance, self.options, self.rules = instance, options, tuple(rules)
         self._ends = None if options.time_limit is None else time.monotonic() + options.time_limit
         self.interrupted = False
+        self.promised: list[int] = []
+
+    def build(self, instance: Instance, keep_whole: bool = False) -> Model:
+        """Build the program of an instance, with what goes unserved at every level of importance fixed as far as it is decided."""
+        model = build(instance, self.rules, keep_whole)
+        for terms, value in zip(levels(model), self.promised, strict=False):
+            model.program.add_row("fixed", terms, upper=value)
+        return model
 
     def limits(self, share: float = 1.0) -> cpsat.Limits:
         """Limits of one run: its share of the effort, and what is left of the time."""
@@ -180,7 +189,7 @@ class Search:
         """Carry a decision over to a model with more shapes, the objective fixed at its value; the decision stays where that fails."""
         assert decision.model is not None
         known = dict(zip(decision.model.instance.source.tolist(), decision.counts, strict=True))
-        model = build(wider, self.rules)
+        model = self.build(wider)
         model.program.add_row("fixed", expression(model, name), upper=value)
         values = self.complete(model, [known.get(shape, 0) for shape in wider.source.tolist()])
         if values is not None:
@@ -234,7 +243,7 @@ def break_ties(search: Search, decision: Decision, fixed: dict[str, int]) -> Non
         if model is None or search.over:
             return
         if name == "whole_scopes":
-            whole = build(model.instance, search.rules, keep_whole=True)
+            whole = search.build(model.instance, keep_whole=True)
             if not whole.whole_scopes():
                 continue
             for stage, value in fixed.items():

@@ -41,3 +41,24 @@ def test_every_loss_is_judged_by_itself():
     found = codes("resilience", "latent-attention-data-parallel", resilience={"lose": "node", "keep": "100%"})
     assert set(found) == {"NOT_RESILIENT"}
     assert len(found) >= 2
+
+
+def test_unserved_load_is_told_and_allowed():
+    case = CASES["dense-one-domain"]
+    load = case.plan.deployments[0].load
+    asked = case.problem.deployments[0]
+    longer = {**asked.workload.model_dump(), "concurrency": int(2 * load)}
+    answer = case.plan.deployments[0]
+    told = case.plan.model_copy(update={"deployments": (answer.model_copy(update={"load": 2 * load, "unserved": load}),)})
+    silent = case.plan.model_copy(update={"deployments": (answer.model_copy(update={"load": 2 * load}),)})
+
+    def found(plan, part, check="priority"):
+        changed = type(asked).model_validate({**asked.model_dump(), "workload": longer, "may_go_unserved": part})
+        problem = case.problem.model_copy(update={"deployments": (changed,)})
+        return [diagnostic.code for diagnostic in RUN[check](Case(problem, case.fabric, case.architectures, plan))]
+
+    assert found(told, "50%") == []
+    assert found(told, "50%", "load") == []
+    assert found(told, "40%") == ["LOAD_NOT_COVERED"]
+    assert found(told, "0%", "load") == ["LOAD_NOT_COVERED"]
+    assert found(silent, "50%") == ["UNSERVED_MISMATCH"]

@@ -65,3 +65,13 @@ def test_a_kind_that_the_topology_names(tmp_path):
 )
 def test_refused(tmp_path, rule, code, path):
     assert codes(tmp_path, rule) == [(code, f"deployments.chat.{path}")]
+
+
+def test_load_that_may_go_unserved(tmp_path):
+    assert load(tmp_path, "may_go_unserved: true").may_go_unserved == 1.0
+    assert load(tmp_path, "may_go_unserved: false").may_go_unserved == 0.0
+    assert load(tmp_path, "{may_go_unserved: 20%, priority: 3}"[1:-1].replace(", ", "\n    ")).priority == 3
+    assert codes(tmp_path, "may_go_unserved: 120%") == [("OUT_OF_RANGE", "deployments.chat.may_go_unserved")]
+    assert codes(tmp_path, "priority: high") == [("WRONG_TYPE", "deployments.chat.priority")]
+    elastic = "may_go_unserved: true\nobjective: throughput"
+    assert codes(tmp_path, elastic) == [("RULES_NOT_TOGETHER", "deployments.chat.may_go_unserved")]

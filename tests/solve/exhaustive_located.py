@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import ceil
 
 from planner.solve.instance import Container, Instance
 
@@ -71,36 +72,53 @@ def placements(instance: Instance, pool: int, counts: tuple[int, ...]) -> set[tu
     }
 
 
-def kept(instance: Instance, replicas: tuple[tuple[int, Touch], ...]) -> bool:
-    """Whether spread and resilience hold for replicas and what they touch."""
+def kept(instance: Instance, replicas: tuple[tuple[int, Touch], ...]) -> tuple[int, ...] | None:
+    """Load of every deployment that goes unserved when spread and resilience hold for replicas and what they touch; None when they cannot."""
     columns = instance.shapes
+    unserved = []
     for deployment in range(instance.deployments):
         rules = instance.rules_of(deployment)
         own = [(int(columns.capacity[shape]), touched) for shape, touched in replicas if columns.deployment[shape] == deployment]
         if rules.spread is not None:
             kind, most = rules.spread.kind, rules.spread.most
             if any(sum(label in touched for _, touched in own) > most for label in {x for _, t in own for x in t if x[0] == kind}):
-                return False
+                return None
+        load, total = int(instance.loads[deployment]), sum(capacity for capacity, _ in own)
+        missing = max(0, load - total)
         if rules.resilience is not None:
-            kind, rest = rules.resilience.kind, rules.resilience.keep * int(instance.loads[deployment])
-            total = sum(capacity for capacity, _ in own)
+            kind, keep = rules.resilience.kind, rules.resilience.keep
             if kind == "gpu":
                 losses = [capacity for capacity, _ in own]
             else:
                 losses = [sum(q for q, touched in own if label in touched) for label in {x for _, t in own for x in t if x[0] == kind}]
-            if total - max(losses, default=0) < rest:
-                return False
-    return True
+            # Of the load that is promised the stated share must be left.
+            missing = max(missing, ceil(load - (total - max(losses, default=0)) / keep))
+        if missing > load * rules.may_go_unserved:
+            return None
+        unserved.append(missing)
+    return tuple(unserved)
 
 
-def best_located(instance: Instance) -> int | None:
-    """Least money of a plan that keeps load, replica limits and the rules about places; None when there is none."""
+def value_of(instance: Instance, unserved: tuple[int, ...], money: int) -> tuple[int, ...]:
+    """Unserved load by importance, equal shares weighing alike, then money."""
+    levels: dict[int, int] = {}
+    for deployment, missing in enumerate(unserved):
+        rules = instance.rules_of(deployment)
+        if rules.may_go_unserved:
+            weight = 2**40 // int(instance.loads[deployment])
+            levels[rules.priority] = levels.get(rules.priority, 0) + missing * weight
+    return (*(levels[priority] for priority in sorted(levels, reverse=True)), money)
+
+
+def best_located(instance: Instance) -> tuple[int, ...] | None:
+    """Best value of a plan that keeps load, replica limits and the rules about places; None when there is none."""
     columns = instance.shapes
     bounds = [
         sum(int(free) // int(columns.size[s]) for free in instance.pools[int(columns.pool[s])].free) // int(columns.groups[s])
         for s in range(len(columns))
     ]
-    found: int | None = None
+    found: tuple[int, ...] | None = None
+    elastic = any(instance.rules_of(deployment).may_go_unserved for deployment in range(instance.deployments))
     known: dict[tuple[int, tuple[int, ...]], set[tuple[tuple[tuple[int, Touch], ...], int]]] = {}
     for counts in product(*(range(bound + 1) for bound in bounds)):
         if not loads_kept(instance, counts):
@@ -108,7 +126,7 @@ def best_located(instance: Instance) -> int | None:
         by_gpu = sum(
             int(columns.price[s]) * counts[s] for s in range(len(columns)) if instance.pools[int(columns.pool[s])].node_price is None
         )
-        if found is not None and by_gpu >= found:
+        if found is not None and not elastic and by_gpu >= found[-1]:
             continue
         options = []
         for pool in range(len(instance.pools)):
@@ -119,8 +137,9 @@ def best_located(instance: Instance) -> int | None:
             options.append(known[pool, own])
         for choice in product(*options):
             money = by_gpu + sum(opened * (instance.pools[pool].node_price or 0) for pool, (_, opened) in enumerate(choice))
-            if (found is None or money < found) and kept(instance, tuple(replica for replicas, _ in choice for replica in replicas)):
-                found = money
+            unserved = kept(instance, tuple(replica for replicas, _ in choice for replica in replicas))
+            if unserved is not None and (found is None or value_of(instance, unserved, money) < found):
+                found = value_of(instance, unserved, money)
     return found
 
 
@@ -133,6 +152,7 @@ def loads_kept(instance: Instance, counts: tuple[int, ...]) -> bool:
             return False
         if limits.one_shape and sum(1 for s in own if counts[s]) > 1:
             return False
-        if sum(int(columns.capacity[s]) * counts[s] for s in own) < instance.loads[deployment]:
+        least = int(instance.loads[deployment]) * (1 - instance.rules_of(deployment).may_go_unserved)
+        if sum(int(columns.capacity[s]) * counts[s] for s in own) < least:
             return False
     return True

@@ -31,7 +31,8 @@ def random_rules(draw: random.Random) -> DeploymentRules:
         resilience = Resilience(
             draw.choice(["gpu", "node", "leaf", "rack"]), draw.choice([Fraction(1), Fraction(1), Fraction(1, 2), Fraction(4, 5)])
         )
-    return DeploymentRules(spread, resilience)
+    part = draw.choice([Fraction(0), Fraction(0), Fraction(1, 2), Fraction(1)])
+    return DeploymentRules(spread, resilience, draw.choice([0, 0, 1, 2]), part)
 
 
 def located_instance(seed: int) -> Instance:

@@ -61,6 +61,7 @@ def _coverage(case: Case) -> Iterator[Diagnostic]:
     for asked in case.problem.deployments:
         load, unit = load_asked(asked)
         total = carried.get(asked.name)
-        if total is not None and not total >= load * (1 - TOLERANCE):
+        # What may go unserved is judged by the check of that rule.
+        if total is not None and not asked.may_go_unserved and not total >= load * (1 - TOLERANCE):
             message = f"its replicas carry {total:g} of {load:g} {unit}: {load - total:g} missing"
             yield finding("LOAD_NOT_COVERED", deployment_place(asked.name), message, "add a replica or a larger shape")

@@ -36,8 +36,9 @@ def check(case: Case) -> Iterator[Diagnostic]:
 
 
 def _served(case: Case, asked: Deployment, total: float) -> float:
-    """Load of which a share must be left: as asked, or the part of it that a plan for the greatest throughput promises."""
+    """Load of which a share must be left: as asked, without what goes unserved, or what the greatest throughput promises."""
     load = load_asked(asked)[0]
     if case.problem.objective != "throughput" or case.plan.objective is None:
-        return load
+        told = sum(answer.unserved for answer in case.plan.deployments if answer.name == asked.name)
+        return load - (told if asked.may_go_unserved else 0.0)
     return min(load * case.plan.objective.value, total)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from planner.solve.locate import locate
 from planner.solve.model import Rule
-from planner.solve.rules import billing, budget, load, locality, occupancy, replicas, resilience, spread
+from planner.solve.rules import billing, budget, load, locality, occupancy, priority, replicas, resilience, spread
 
 RULES: tuple[Rule, ...] = (
     # No rule of a plan: the counts by failure domain that the rules below speak of.
     Rule("located", locate),
     Rule("occupancy", occupancy.apply),
     Rule("locality", locality.apply),
+    # Before the load, which what goes unserved is part of.
+    Rule("priority", priority.apply),
     Rule("load", load.apply),
     Rule("billing", billing.apply),
     # Money is complete only after billing.

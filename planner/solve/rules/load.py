@@ -35,6 +35,8 @@ def apply(model: Model) -> None:
         shapes = model.instance.of_deployment(deployment).tolist()
         if model.share is None:
             row = {model.count[shape]: int(columns.capacity[shape]) for shape in shapes}
+            if deployment in model.unserved:
+                row[model.unserved[deployment]] = 1
             model.program.add_row(NAME, row, lower=int(model.instance.loads[deployment]))
             continue
         row = {model.count[shape]: int(columns.share[shape]) for shape in shapes}

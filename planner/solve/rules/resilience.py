@@ -13,7 +13,7 @@ Valid besides, as each replica touches at least one of the D domains in reach, s
 
     sum_{s of m} q_s n_s >= ceil(R_m D / (D - 1))        D >= 2; with D = 1 nothing survives
 
-When the load served is to be greatest, shares of the load stand for q_s and keep_m lambda for R_m.
+Where load may go unserved, R_m = keep_m (L_m - u_m), written without rounding. When the load served is to be greatest, shares of the load stand for q_s and keep_m lambda for R_m.
 
 ========== ================ ===============================================================
 symbol     unit             meaning
@@ -65,6 +65,11 @@ def _survive(model: Model, deployment: int, resilience: Resilience) -> None:
     if model.share is not None:
         scaled = {variable: weight * denominator for variable, weight in served.items()}
         program.add_row(NAME, {**scaled, loss: -denominator, model.share: -numerator}, lower=0)
+        return
+    if deployment in model.unserved:
+        scaled = {variable: weight * denominator for variable, weight in served.items()}
+        row = {**scaled, loss: -denominator, model.unserved[deployment]: numerator}
+        program.add_row(NAME, row, lower=numerator * int(instance.loads[deployment]))
         return
     rest = rest_of(int(instance.loads[deployment]), numerator, denominator)
     program.add_row(NAME, {**served, loss: -1}, lower=rest)
