@@ -45,13 +45,17 @@ class Stage:
 
 @dataclass
 class Decision:
-    """What the stages found: the model whose variables `values` are, the stages in order, and what stopped an unfinished one."""
+    """What the stages found: the model whose variables `values` are, the stages in order, and what stopped an unfinished one.
+
+    `interrupted` tells that Ctrl-C came, be it after the objective was proved, while ties were broken.
+    """
 
     status: Status
     model: Model | None = None
     values: tuple[int, ...] = ()
     stages: list[Stage] = field(default_factory=list)
     stopped_by: str | None = None
+    interrupted: bool = False
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -238,6 +242,11 @@ def expression(model: Model, name: str) -> dict[int, int]:
 
 def break_ties(search: Search, decision: Decision, fixed: dict[str, int]) -> None:
     """Run the tie-breaking stages on a decision in place; `fixed` holds the values of earlier stages by name."""
+    _run_stages(search, decision, fixed)
+    decision.interrupted = search.interrupted
+
+
+def _run_stages(search: Search, decision: Decision, fixed: dict[str, int]) -> None:
     for name in (*stages_after(search.instance), "whole_scopes", "order"):
         model, values = decision.model, decision.values
         if model is None or search.over:
