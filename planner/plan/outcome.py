@@ -53,7 +53,10 @@ class PlacedReplica:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Answer of `solve`: `replicas` is empty when there is no plan, `objective` is then None."""
+    """Answer of `solve`: `replicas` is empty when there is no plan, `objective` is then None.
+
+    `interrupted` tells that Ctrl-C came, which leaves a proved plan proved but its ties as they were.
+    """
 
     status: Status
     objective: Objective | None
@@ -61,6 +64,7 @@ class Outcome:
     stopped_by: str | None = None
     secondary: tuple[Objective, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    interrupted: bool = False
 
     @property
     def has_plan(self) -> bool:
