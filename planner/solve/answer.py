@@ -69,7 +69,7 @@ def solve(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequ
     )
     unit = "$/h" if fabric.currency == "USD" else f"{fabric.currency}/h"
     objectives = told(decision, touched_whole_scopes(chosen, placed), unit)
-    return Outcome(decision.status, objectives[0], replicas, decision.stopped_by, objectives[1:])
+    return Outcome(decision.status, objectives[0], replicas, decision.stopped_by, objectives[1:], interrupted=decision.interrupted)
 
 
 def told(decision: Decision, touched: int, money_unit: str) -> tuple[Objective, ...]:

@@ -7,7 +7,10 @@ it (and pandas with it). Releases without that module go through the modelling l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,9 +56,10 @@ def minimise(
     RuntimeError
         If the solver refuses the model or returns a solution that breaks a row; both are faults of the formulation.
     """
-    answer = call_extension(program, objective, limits, hint, report)
-    if answer is None:
-        answer = call_modelling_layer(program, objective, limits, hint, report)
+    with _own_interrupts():
+        answer = call_extension(program, objective, limits, hint, report)
+        if answer is None:
+            answer = call_modelling_layer(program, objective, limits, hint, report)
     if answer.status == "INFEASIBLE":
         return Result(Status.INFEASIBLE)
     if answer.status == "UNKNOWN":
@@ -73,6 +77,20 @@ def minimise(
     if bound == value:
         return Result(Status.OPTIMAL, answer.values, value, value)
     return Result(Status.FEASIBLE, answer.values, value, bound, _stopped_by(answer, limits))
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Put the handler of Ctrl-C back: the solver catches it while it runs and leaves the system's behind, which ends the process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
 
 
 def _stopped_by(answer: _Answer, limits: Limits) -> str:
