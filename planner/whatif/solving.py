@@ -69,7 +69,8 @@ def solve_unit(unit: Unit, memory: MenuMemory) -> Solved:
         return failed(unit.loaded, error.diagnostics)
     except RuntimeError as error:
         return failed(unit.loaded, [Diagnostic("SOLVE_FAILED", f"the solver failed: {error}", "report it with your files")])
-    return solved_of(found)
+    # Ctrl-C may leave a plan whose ties are not broken; such an answer would depend on the moment.
+    return solved_of(found).model_copy(update={"stopped_by": "interrupt"}) if found.outcome.interrupted else solved_of(found)
 
 
 def _answer(loaded: LoadedProblem, memory: MenuMemory, limits: Limits, rearrange: Callable[[Outcome], Outcome]) -> Answer:

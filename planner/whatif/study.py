@@ -105,9 +105,14 @@ def open_study(base: Base, store: Store, limits: Limits) -> Study:
     ------
     PlannerError
         When it has no price where cost is asked, or the audit refuses its plan.
+    KeyboardInterrupt
+        When it was interrupted: there is nothing to compare with then.
     """
     memory = MenuMemory()
-    return Study(base, solve_base(base.loaded, memory, limits), store, memory, limits)
+    answer = solve_base(base.loaded, memory, limits)
+    if answer.outcome.interrupted:
+        raise KeyboardInterrupt
+    return Study(base, answer, store, memory, limits)
 
 
 @dataclass(frozen=True)
