@@ -24,7 +24,7 @@ def pool_prices(loaded: LoadedProblem) -> tuple[tuple[float | None, ...], tuple[
             found.append(
                 Diagnostic("PRICE_MISSING", message, "give the nodes a price, for example price: $24/h, or ask for objective: gpus")
             )
-        elif pool.price_source != "topology":
+        elif price is not None and pool.price_source != "topology":
             message = f"{pool.gpu.name} has no price in the topology; an example is used: {price:.2f} a GPU-hour ({pool.price_source})"
             found.append(Diagnostic("PRICE_FROM_CATALOG", message, "give the nodes their own price", Severity.WARNING))
     if any(item.severity is Severity.ERROR for item in found):
