@@ -9,14 +9,12 @@ from dataclasses import dataclass, field, replace
 from planner.plan.outcome import Status
 from planner.solve import confirm, cpsat, highs
 from planner.solve.decomposition.proof import decompose
-from planner.solve.decomposition.split import split
 from planner.solve.greedy import greedy
 from planner.solve.instance import Instance
 from planner.solve.model import Model, Rule, build
 from planner.solve.options import Progress, SolveOptions
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result, better
-from planner.solve.rules.priority import levels
 
 FIRST_SHARE = 0.05
 """Share of the effort of the first, short run."""
@@ -34,6 +32,10 @@ SECONDARY_SHARE = {"cost": 0.05, "gpus": 0.05, "token_time": 0.02, "communicatio
 """Share of the effort that each tie-breaking stage gets."""
 
 
+NOTHING = Result(Status.UNKNOWN)
+"""What a method tells that has nothing to say about a program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One finished stage in integer units: `name`, value and proved bound."""
@@ -45,17 +47,13 @@ class Stage:
 
 @dataclass
 class Decision:
-    """What the stages found: the model whose variables `values` are, the stages in order, and what stopped an unfinished one.
-
-    `interrupted` tells that Ctrl-C came, be it after the objective was proved, while ties were broken.
-    """
+    """What the stages found: the model whose variables `values` are, the stages in order, and what stopped an unfinished one."""
 
     status: Status
     model: Model | None = None
     values: tuple[int, ...] = ()
     stages: list[Stage] = field(default_factory=list)
     stopped_by: str | None = None
-    interrupted: bool = False
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -70,14 +68,6 @@ class Search:
         self.instance, self.options, self.rules = instance, options, tuple(rules)
         self._ends = None if options.time_limit is None else time.monotonic() + options.time_limit
         self.interrupted = False
-        self.promised: list[int] = []
-
-    def build(self, instance: Instance, keep_whole: bool = False) -> Model:
-        """Build the program of an instance, with what goes unserved at every level of importance fixed as far as it is decided."""
-        model = build(instance, self.rules, keep_whole)
-        for terms, value in zip(levels(model), self.promised, strict=False):
-            model.program.add_row("fixed", terms, upper=value)
-        return model
 
     def limits(self, share: float = 1.0) -> cpsat.Limits:
         """Limits of one run: its share of the effort, and what is left of the time."""
@@ -122,20 +112,23 @@ class Search:
         CP-SAT in full, started from the best plan so far, and to HiGHS where it is installed. The best plan and the best bound win; the
         greedy plan answers when nothing else does.
         """
-        apart: Result | None = None
-        if self.instance.deployments >= MANY:
-            apart = self._apart(model, objective)
-        result = self.run(name, model.program, objective, FIRST_SHARE) if apart is None else apart
-        if not self._ended(result) and self.instance.deployments < MANY:
-            apart = self._apart(model, objective)
-            result = result if apart is None else better(apart, result)
-        if not self._ended(result) and not near(result):
+        many = self.instance.deployments >= MANY
+        result = self._apart(model, objective) if many else NOTHING
+        if result == NOTHING:
+            result = self.run(name, model.program, objective, FIRST_SHARE)
+        if not self._ended(result) and not many and (apart := self._apart(model, objective)) != NOTHING:
+            result = better(apart, result)
+        if not self._ended(result):
             start = result.values if result.values is not None else self._start(model)
             if start is not None:
                 value = evaluate(objective, start)
                 result = better(result, Result(Status.FEASIBLE, start, value, None, "effort"))
             hint = None if start is None else dict(enumerate(start))
-            result = better(result, self.run(name, model.program, objective, 1.0, hint))
+            # What is proved so far spares the solver from proving it again.
+            bounded = model.program.copy()
+            bounded.add_row("bound", objective, lower=result.bound, upper=result.objective)
+            share = FIRST_SHARE if near(result) else 1.0
+            result = better(result, self.run(name, bounded, objective, share, hint))
         if not self._ended(result) and not near(result) and highs.available():
             left = self.limits().seconds
             opinion = self.guarded(lambda: highs.minimise(model.program, objective, seconds=left, seed=self.options.seed))
@@ -152,10 +145,10 @@ class Search:
             return "interrupt"
         return "time" if self.over else otherwise
 
-    def _apart(self, model: Model, objective: Terms) -> Result | None:
+    def _apart(self, model: Model, objective: Terms) -> Result:
+        """Take the deployments apart; nothing where the program does not fall apart."""
         limits = replace(self.limits(), effort=self.options.effort * DECOMPOSITION_SHARE)
-        parts = split(model, objective)
-        return None if parts is None else self.guarded(lambda: decompose(model, objective, parts, limits))
+        return self.guarded(lambda: decompose(model, objective, limits) or NOTHING)
 
     def _ended(self, result: Result) -> bool:
         return result.closed or result.stopped_by == "gap" or self.over
@@ -193,7 +186,7 @@ class Search:
         """Carry a decision over to a model with more shapes, the objective fixed at its value; the decision stays where that fails."""
         assert decision.model is not None
         known = dict(zip(decision.model.instance.source.tolist(), decision.counts, strict=True))
-        model = self.build(wider)
+        model = build(wider, self.rules)
         model.program.add_row("fixed", expression(model, name), upper=value)
         values = self.complete(model, [known.get(shape, 0) for shape in wider.source.tolist()])
         if values is not None:
@@ -242,17 +235,12 @@ def expression(model: Model, name: str) -> dict[int, int]:
 
 def break_ties(search: Search, decision: Decision, fixed: dict[str, int]) -> None:
     """Run the tie-breaking stages on a decision in place; `fixed` holds the values of earlier stages by name."""
-    _run_stages(search, decision, fixed)
-    decision.interrupted = search.interrupted
-
-
-def _run_stages(search: Search, decision: Decision, fixed: dict[str, int]) -> None:
     for name in (*stages_after(search.instance), "whole_scopes", "order"):
         model, values = decision.model, decision.values
         if model is None or search.over:
             return
         if name == "whole_scopes":
-            whole = search.build(model.instance, keep_whole=True)
+            whole = build(model.instance, search.rules, keep_whole=True)
             if not whole.whole_scopes():
                 continue
             for stage, value in fixed.items():

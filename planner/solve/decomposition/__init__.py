@@ -1,1 +1,1 @@
-"""Bound and proof deployment by deployment: they meet only in a few rows."""
+"""Bound, plan and proof deployment by deployment: they meet only in a few rows."""

@@ -2,130 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from planner.solve.decomposition.prices import FloatArray, Master, first_prices
 from planner.solve.decomposition.split import Parts
 from planner.solve.instance import IntArray
-
-PRICE_UNITS = 1 << 10
-"""Integer units of a row's price in one unit of the objective, so that pricing and bound are exact."""
 
 ROUNDS = 200
 """Most rounds of column generation."""
 
+STEADY = 1e-7
+"""Relative distance of the master from the bound at which the generation ends."""
+
+SAFE_BITS = 56
+"""Bits that a plan's cost may have in price units."""
+
 Column = tuple[int, ...]
-
-
-@dataclass
-class Pool:
-    """Columns by deployment: counts over its own shapes -> (cost, use of the joining rows)."""
-
-    parts: Parts
-    columns: list[dict[Column, tuple[int, IntArray]]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.columns = [{} for _ in self.parts.shapes]
-
-    def add(self, deployment: int, counts: Column) -> bool:
-        """Add one choice of a deployment; False when it is known."""
-        if counts in self.columns[deployment]:
-            return False
-        mine = self.parts.shapes[deployment]
-        chosen = np.array(counts, dtype=np.int64)
-        self.columns[deployment][counts] = (int(self.parts.cost[mine] @ chosen), self.parts.use[:, mine] @ chosen)
-        return True
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Best proved lower bound, the row prices it comes from [1 / PRICE_UNITS], and each deployment's own least reduced cost there."""
+    """A proved lower bound and where it comes from.
+
+    `value` is the bound in units of the objective, rounded up to what an objective can be; `exact` the same in price units, `scale` of them in one unit of
+    the objective. `prices` [r] price the joining rows and `least` [m] is each deployment's own least cost at them, both in price units.
+    """
 
     value: int
+    exact: int
+    scale: int
     prices: IntArray
     least: tuple[int, ...]
 
-
-def reduced_costs(parts: Parts, prices: IntArray) -> list[list[int]]:
-    """Costs of every deployment's shapes with the rows they use priced [1 / PRICE_UNITS]."""
-    costs = parts.cost * PRICE_UNITS + (prices @ parts.use if len(prices) else 0)
-    return [costs[mine].tolist() for mine in parts.shapes]
+    def costs(self, parts: Parts) -> list[list[int]]:
+        """Costs of every deployment's shapes with the rows they use priced [price units]."""
+        return priced(parts, self.prices, self.scale)
 
 
-def generate(pool: Pool, round_up: int) -> Bound | None:
-    """Alternate between the master's prices and the deployments' best answers until nothing new turns up.
+def priced(parts: Parts, prices: IntArray, scale: int) -> list[list[int]]:
+    """Reduced costs of every deployment's shapes [price units]."""
+    costs = times(prices, parts.use, parts.cost * scale)
+    return [[costs[shape] for shape in mine.tolist()] for mine in parts.shapes]
 
-    bound(pi) = sum_m min { (c + pi a) n } - pi S is valid for every pi >= 0, whatever produced it; objective values are multiples of
-    `round_up`, so the bound rounds up to one. None when some deployment cannot be covered at all.
+
+def times(prices: IntArray, matrix: IntArray, offset: IntArray) -> list[int]:
+    """Row vector times matrix plus offset, exact even where 64 bits do not suffice."""
+    if float(np.abs(prices).max(initial=0)) * float(np.abs(matrix).max(initial=0)) * (len(prices) + 1) < 2.0**61:
+        return [int(value) for value in (offset + prices @ matrix).tolist()]
+    return [int(value) for value in offset.astype(object) + prices.astype(object) @ matrix.astype(object)]
+
+
+@dataclass
+class Generation:
+    """Columns by deployment, and the best bound so far (None while there is none).
+
+    `unit` divides every value of the objective. `impossible` is set when a deployment cannot be covered at all, or when the bound exceeds `ceiling`, which
+    no plan's cost does.
     """
-    parts = pool.parts
+
+    parts: Parts
+    unit: int
+    columns: list[dict[Column, None]] = field(default_factory=list)
     best: Bound | None = None
-    prices = np.zeros(len(parts.room), dtype=np.int64)
-    stable: IntArray | None = None
-    for _ in range(ROUNDS):
-        fresh = 0
-        tries = [prices] if stable is None else [(stable + prices) // 2, prices]
-        for tried in tries:
-            least = []
-            for deployment, costs in enumerate(reduced_costs(parts, tried)):
-                cover = parts.knapsacks[deployment].cheapest(costs)
-                if cover.bound is None:
-                    return None
-                least.append(cover.bound)
-                if cover.counts is not None:
-                    fresh += pool.add(deployment, cover.counts)
-            value = sum(least) - int(tried @ parts.room)
-            rounded = -(-value // (PRICE_UNITS * round_up)) * round_up
-            if best is None or value > sum(best.least) - int(best.prices @ parts.room):
-                best, stable = Bound(rounded, tried, tuple(least)), tried
-            if fresh:
+    impossible: bool = False
+
+    def __post_init__(self) -> None:
+        self.columns = [{} for _ in self.parts.shapes]
+        parts = self.parts
+        limits = np.concatenate([np.array(knapsack.limits, dtype=np.int64) for knapsack in parts.knapsacks])
+        order = np.concatenate(parts.shapes)
+        self.ceiling = int(parts.cost[order] @ limits) + int(np.maximum(parts.others_cost, 0) @ parts.most)
+        self.scale = 1 << max(0, SAFE_BITS - self.ceiling.bit_length())
+
+    def run(self) -> Bound | None:
+        """Alternate between the master's prices and the deployments' best answers until nothing new turns up.
+
+        ::
+
+            bound(pi) = sum_m min { (c + pi a) n } + min { (c_x + pi a_x) x : 0 <= x <= most } - pi room
+
+        holds for every pi >= 0, whatever produced it.
+        """
+        master = Master(self.parts)
+        start = first_prices(self.parts)
+        prices = np.zeros(len(self.parts.room)) if start is None else start
+        for _ in range(ROUNDS):
+            fresh = 0
+            # Prices swing; half way back to the best ones is tried before the master's own.
+            steadied = [] if self.best is None else [(self.best.prices / self.scale + prices) / 2]
+            for tried in [*steadied, prices]:
+                fresh = self.price(tried, master)
+                if self.impossible:
+                    return self.best
+                if fresh:
+                    break
+            solved = master.solve()
+            if not fresh and solved is not None and master.short():
+                solved = master.solve() if master.dearer(self.ceiling) else None
+                fresh = 1
+            if solved is None or not fresh:
                 break
-        if not fresh:
-            break
-        solved = master_prices(pool)
-        if solved is None:
-            break
-        prices, relaxed = solved
-        if best is not None and relaxed - best.value <= 1e-6 * abs(relaxed):
-            break
-    return best
+            prices, relaxed = solved
+            if self.best is not None and relaxed * self.scale - self.best.exact <= STEADY * abs(self.best.exact):
+                break
+        return self.best
 
-
-def master_prices(pool: Pool) -> tuple[IntArray, float] | None:
-    """Solve the restricted master's linear relaxation: prices of the joining rows, and its value."""
-    from ortools.linear_solver import pywraplp
-
-    parts = pool.parts
-    solver = pywraplp.Solver.CreateSolver("GLOP")
-    infinity = solver.infinity()
-    rows = [solver.Constraint(-infinity, float(room)) for room in parts.room.tolist()]
-    ones = [solver.Constraint(1.0, 1.0) for _ in parts.shapes]
-    objective = solver.Objective()
-    dearest = max(cost for columns in pool.columns for cost, _ in columns.values())
-    for deployment, columns in enumerate(pool.columns):
-        for cost, use in columns.values():
-            variable = solver.NumVar(0.0, infinity, "")
-            objective.SetCoefficient(variable, float(cost))
-            ones[deployment].SetCoefficient(variable, 1.0)
-            for row in np.flatnonzero(use).tolist():
-                rows[row].SetCoefficient(variable, float(use[row]))
-    for row in rows:
-        # Room bought at a price no plan would pay keeps the master feasible while columns are few.
-        variable = solver.NumVar(0.0, infinity, "")
-        objective.SetCoefficient(variable, float(max(dearest, 1)))
-        row.SetCoefficient(variable, -1.0)
-    objective.SetMinimization()
-    if solver.Solve() != pywraplp.Solver.OPTIMAL:
-        return None
-    duals = np.array([-row.dual_value() for row in rows])
-    return np.rint(np.maximum(duals, 0.0) * PRICE_UNITS).astype(np.int64), float(objective.Value())
-
-
-def combine(chosen: Sequence[Column], parts: Parts) -> tuple[int, ...]:
-    """Counts over all shapes from one column per deployment."""
-    counts = np.zeros(len(parts.cost), dtype=np.int64)
-    for deployment, column in enumerate(chosen):
-        counts[parts.shapes[deployment]] = column
-    return tuple(int(count) for count in counts)
+    def price(self, prices: FloatArray, master: Master) -> int:
+        """Ask every deployment for its best choice at the prices; the number of new columns."""
+        parts = self.parts
+        whole = np.rint(prices * self.scale).astype(np.int64)
+        fresh, least = 0, []
+        for deployment, costs in enumerate(priced(parts, whole, self.scale)):
+            cover = parts.knapsacks[deployment].cheapest(costs)
+            if cover.bound is None:
+                self.impossible = True
+                return 0
+            least.append(cover.bound)
+            if cover.counts is not None and cover.counts not in self.columns[deployment]:
+                self.columns[deployment][cover.counts] = None
+                mine, counts = parts.shapes[deployment], np.array(cover.counts, dtype=np.int64)
+                master.add(deployment, int(parts.cost[mine] @ counts), parts.use[:, mine] @ counts)
+                fresh += 1
+        others = times(whole, parts.others_use, parts.others_cost * self.scale)
+        exact = sum(least) + sum(min(cost, 0) * most for cost, most in zip(others, parts.most.tolist(), strict=True))
+        exact -= sum(price * room for price, room in zip(whole.tolist(), parts.room.tolist(), strict=True))
+        if self.best is None or exact > self.best.exact:
+            value = -(-exact // (self.scale * self.unit)) * self.unit
+            self.best = Bound(value, exact, self.scale, whole, tuple(least))
+            self.impossible = value > self.ceiling
+        return fresh

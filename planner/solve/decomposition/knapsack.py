@@ -1,4 +1,4 @@
-"""The covering knapsack of one deployment, in exact integers: least cost, and all minimal covers near it."""
+"""The covering knapsack of one deployment and its least cost, in exact integers."""
 
 from __future__ import annotations
 
@@ -12,120 +12,122 @@ NODE_LIMIT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """Counts that cover the load and their cost; `bound` is proved, equal to `cost` unless the search was cut short, None if nothing covers."""
+    """Counts that cover the load (None: none was found), and a proved lower bound of the cost (None: there is no cover at all)."""
 
     counts: tuple[int, ...] | None
-    cost: int
     bound: int | None
 
 
+@dataclass(frozen=True)
 class Knapsack:
-    """min sum c_i n_i over sum q_i n_i >= load, 0 <= n_i <= u_i integer; costs change from call to call, the rest stays."""
+    """The choices of one deployment: how many replicas of each of its shapes.
 
-    def __init__(self, capacities: Sequence[int], limits: Sequence[int], load: int) -> None:
-        self.capacities, self.limits, self.load = tuple(capacities), tuple(limits), load
+    ::
 
-    def _order(self, costs: Sequence[int]) -> list[int]:
-        """Shapes by cost per capacity, compared without rounding."""
+        sum_i q_i n_i >= load,   minimum <= sum_i n_i <= maximum,   0 <= n_i <= u_i integer,   n_i > 0 in one family only
+
+    with q `capacities` and u `limits`. `families` are lists of shapes; there is one of all shapes unless only one form may run. Costs are not negative and
+    change from question to question, the rest stays.
+    """
+
+    capacities: tuple[int, ...]
+    limits: tuple[int, ...]
+    load: int
+    minimum: int = 0
+    maximum: int | None = None
+    families: tuple[tuple[int, ...], ...] = ()
+
+    def ordered(self, family: Sequence[int], costs: Sequence[int]) -> list[int]:
+        """Shapes of a family that can serve, by cost per capacity compared without rounding, those that serve nothing last."""
+        q = self.capacities
 
         def compare(first: int, second: int) -> int:
-            return costs[first] * self.capacities[second] - costs[second] * self.capacities[first]
+            return costs[first] * q[second] - costs[second] * q[first] or first - second
 
-        return sorted((i for i in range(len(costs)) if self.limits[i]), key=cmp_to_key(compare))
+        useful = [i for i in family if self.limits[i] and q[i]]
+        idle = [i for i in family if self.limits[i] and not q[i]] if self.minimum else []
+        return sorted(useful, key=cmp_to_key(compare)) + sorted(idle, key=lambda i: (costs[i], i))
 
     def cheapest(self, costs: Sequence[int]) -> Cover:
         """Least cost by branch and bound in ratio order, with the fractional cover as bound."""
-        order = self._order(costs)
-        q, c, u = ([source[i] for i in order] for source in (self.capacities, costs, self.limits))
-        best: list[int] | None = None
-        best_cost = 0
-        chosen = [0] * len(order)
-        nodes = 0
-
-        def search(start: int, rest: int, spent: int) -> None:
-            nonlocal best, best_cost, nodes
-            nodes += 1
-            if rest <= 0:
-                if best is None or spent < best_cost:
-                    best, best_cost = [*chosen[:start], *([0] * (len(order) - start))], spent
-                return
-            if start == len(order) or nodes > NODE_LIMIT:
-                return
-            most = min(u[start], -(-rest // q[start]))
-            for count in range(most, -1, -1):
-                after = rest - count * q[start]
-                bound = _fractional(q, c, u, start + 1, after)
-                if bound is None:
-                    return  # fewer of this shape cannot cover either
-                if best is not None and spent + count * c[start] + bound >= best_cost:
-                    if count < most:
-                        return  # the bound only grows as better shapes give way to worse ones
-                    continue
-                chosen[start] = count
-                search(start + 1, after, spent + count * c[start])
-            chosen[start] = 0
-
-        relaxed = _fractional(q, c, u, 0, self.load)
-        if relaxed is None:
-            return Cover(None, 0, None)
-        search(0, self.load, 0)
-        if best is None:
-            return Cover(None, 0, relaxed)
-        counts = [0] * len(costs)
-        for position, shape in enumerate(order):
-            counts[shape] = best[position]
-        return Cover(tuple(counts), best_cost, best_cost if nodes <= NODE_LIMIT else relaxed)
-
-    def near(self, costs: Sequence[int], threshold: int, most: int) -> tuple[list[tuple[int, ...]], bool]:
-        """All minimal covers of cost up to `threshold`, and whether the list is complete (at most `most` are listed).
-
-        A cover is minimal when no unit can be left out; others are dominated, as costs and use of rows are not negative.
-        """
-        order = self._order(costs)
-        q, c, u = ([source[i] for i in order] for source in (self.capacities, costs, self.limits))
-        found: list[tuple[int, ...]] = []
-        chosen = [0] * len(order)
-        complete = True
-        nodes = 0
-
-        def search(start: int, rest: int, spent: int) -> None:
-            nonlocal complete, nodes
-            nodes += 1
-            if len(found) >= most or nodes > 10 * NODE_LIMIT:
-                complete = False
-                return
-            if rest <= 0:
-                if all(chosen[i] == 0 or q[i] > -rest for i in range(start)):
-                    counts = [0] * len(costs)
-                    for position in range(start):
-                        counts[order[position]] = chosen[position]
-                    found.append(tuple(counts))
-                return
-            if start == len(order):
-                return
-            within = False
-            top = min(u[start], -(-rest // q[start]))
-            for count in range(top, -1, -1):
-                after = rest - count * q[start]
-                bound = _fractional(q, c, u, start + 1, after)
-                if bound is None:
-                    break
-                if spent + count * c[start] + bound > threshold:
-                    if within or count < top:
-                        break
-                    continue
-                within = True
-                chosen[start] = count
-                search(start + 1, after, spent + count * c[start])
-                if not complete:
-                    break
-            chosen[start] = 0
-
-        search(0, self.load, 0)
-        return found, complete
+        best: _Search | None = None
+        least: int | None = None
+        for family in self.families:
+            search = _Search(self, self.ordered(family, costs), costs)
+            relaxed = search.run()
+            if relaxed is None:
+                continue
+            bound = relaxed if search.cut else search.cost
+            least = bound if least is None else min(least, bound)
+            if search.best is not None and (best is None or search.cost < best.cost):
+                best = search
+        return Cover(None if best is None else best.counts(len(costs)), least)
 
 
-def _fractional(q: Sequence[int], c: Sequence[int], u: Sequence[int], start: int, rest: int) -> int | None:
+class _Search:
+    """Branch and bound over the shapes of one family."""
+
+    def __init__(self, knapsack: Knapsack, order: list[int], costs: Sequence[int]) -> None:
+        self.knapsack, self.order = knapsack, order
+        self.q = [knapsack.capacities[i] for i in order]
+        self.c = [costs[i] for i in order]
+        self.u = [knapsack.limits[i] for i in order]
+        self.most = sum(self.u) if knapsack.maximum is None else knapsack.maximum
+        self.chosen = [0] * len(order)
+        self.best: list[int] | None = None
+        self.cost: int = 0
+        self.nodes = 0
+        # Cheapest replica from each shape on: what a missing minimum costs at least.
+        self.filler = [min(self.c[start:], default=0) for start in range(len(order) + 1)]
+
+    @property
+    def cut(self) -> bool:
+        """Whether the search ended before its proof."""
+        return self.nodes > NODE_LIMIT
+
+    def run(self) -> int | None:
+        """Search, and give the relaxation's value; None when nothing covers the load."""
+        relaxed = fractional(self.q, self.c, self.u, 0, self.knapsack.load)
+        if relaxed is not None:
+            self._branch(0, self.knapsack.load, self.knapsack.minimum, self.most, 0)
+            if self.best is None and not self.cut:
+                return None
+        return relaxed
+
+    def counts(self, shapes: int) -> tuple[int, ...]:
+        """Best counts in the order of the deployment's shapes."""
+        found = [0] * shapes
+        for position, shape in enumerate(self.order):
+            found[shape] = self.best[position] if self.best is not None else 0
+        return tuple(found)
+
+    def _branch(self, start: int, rest: int, wanted: int, allowed: int, spent: int) -> None:
+        self.nodes += 1
+        if rest <= 0 and wanted <= 0:
+            if self.best is None or spent < self.cost:
+                self.best, self.cost = [*self.chosen[:start], *([0] * (len(self.order) - start))], spent
+            return
+        if start == len(self.order) or self.cut:
+            return
+        price, serves = self.c[start], self.q[start]
+        needed = -(-rest // serves) if rest > 0 and serves else 0
+        most = min(self.u[start], max(needed, wanted), allowed)
+        for count in range(most, -1, -1):
+            after = rest - count * serves
+            bound = fractional(self.q, self.c, self.u, start + 1, after)
+            if bound is None:
+                break  # fewer of this shape cannot cover either
+            bound = max(bound, (wanted - count) * self.filler[start + 1])
+            if self.best is not None and spent + count * price + bound >= self.cost:
+                if count < most and wanted <= 0:
+                    break  # the bound only grows as better shapes give way to worse ones
+                continue
+            self.chosen[start] = count
+            self._branch(start + 1, after, wanted - count, allowed - count, spent + count * price)
+        self.chosen[start] = 0
+
+
+def fractional(q: Sequence[int], c: Sequence[int], u: Sequence[int], start: int, rest: int) -> int | None:
     """Cost of covering `rest` by fractions of the shapes from `start` on, rounded down; None when all of them do not cover it."""
     cost = 0
     for position in range(start, len(q)):

@@ -1,110 +1,178 @@
-"""Plans from combined columns, and the proof by enumeration of every column an optimal plan could use."""
+"""Plans from combined choices, and the proof by listing every choice that a better plan could use."""
 
 from __future__ import annotations
 
-from math import gcd
+import time
+from dataclasses import replace
+from math import isqrt
 
 import numpy as np
 
 from planner.plan.outcome import Status
 from planner.solve import cpsat
-from planner.solve.decomposition.columns import PRICE_UNITS, Bound, Column, Pool, combine, generate, reduced_costs
-from planner.solve.decomposition.split import Parts
+from planner.solve.decomposition.columns import Bound, Generation
+from planner.solve.decomposition.combining import Choices, choices, combine, live_rows, undominated
+from planner.solve.decomposition.listing import near
+from planner.solve.decomposition.split import Parts, objective_unit, split
 from planner.solve.model import Model
-from planner.solve.program import Program, Terms, evaluate
+from planner.solve.program import Terms, evaluate
 from planner.solve.result import Result
 
-FIRST_SLACK = 2e-4
-"""Distance from the bound, as a share of it, within which columns are listed first."""
+FIRST_SLACK = 1e-7
+"""Distance from the bound, as a share of it, within which choices are listed first: short lists give plans and raise the bound cheaply."""
 
-LISTED = (100, 400, 1500)
-"""Most columns of one deployment that are listed, round after round."""
+WIDER = 3.0
+"""How much further the next list reaches when nothing is proved; its square where the last step added little."""
+
+GROWN = 1.5
+"""Growth of the lists from one step to the next that is not little."""
+
+MISSES = 2
+"""Steps that may miss their end, for a list too long or a combination cut short; a shorter one follows each."""
+
+ROUNDS = 24
+"""Most lists of one search."""
+
+LISTED = 60_000
+"""Most choices of one deployment in a list that is to be complete."""
+
+COMBINED = (60, 3_000)
+"""Most choices that CP-SAT combines at once: of one deployment on average, and of all together."""
+
+WORK = 300_000
+"""Most choices that all lists of one search hold together; lists end there, on every machine alike."""
 
 
-def decompose(model: Model, objective: Terms, parts: Parts, limits: cpsat.Limits) -> Result:
-    """Minimise by deployments: bound by column generation, plan by a restricted master, proof by enumeration.
+def decompose(model: Model, objective: Terms, limits: cpsat.Limits) -> Result | None:
+    """Minimise by deployments: bound by column generation, plan by combining listed choices, proof when the lists reach far enough.
 
-    At the prices of the best bound, every column of a plan cheaper than `upper` has a reduced cost within upper - bound of its deployment's
-    own least; when all minimal columns within that distance are listed, CP-SAT over them proves the optimum. `parts` are the model's, as
-    `split` gives them.
+    Let `bound` be the best bound, at prices pi. In a plan of cost at most bound + d, every deployment's choice n has
+
+        (c + pi a) n <= its own least + d
+
+    because all terms of the bound together exceed their least by at most d. So lists of all minimal choices within d decide everything up to bound + d:
+    CP-SAT over the lists finds the best plan there, or there is none and the bound rises to bound + d. None where the program does not fall apart.
+    `limits.effort` holds for each combination.
     """
-    pool = Pool(parts)
-    unit = gcd(*(int(cost) for cost in parts.cost.tolist())) or 1
-    bound = generate(pool, unit)
-    if bound is None:
+    parts = split(model, objective)
+    if parts is None:
+        return None
+    generation = Generation(parts, objective_unit(parts))
+    bound = generation.run()
+    if generation.impossible:
         return Result(Status.INFEASIBLE)
-    best = Result(Status.UNKNOWN, bound=bound.value, stopped_by="effort")
-    slack = max(1, int(abs(bound.value) * FIRST_SLACK))
-    for listed in LISTED:
-        columns, complete = _list(pool, bound, slack, listed)
-        found = _choose(parts, columns, bound.value, best.objective, limits, model, objective)
+    return None if bound is None else _Proof(model, objective, generation, bound, limits).run()
+
+
+class _Proof:
+    """The lists, the best plan and the bound of one search."""
+
+    def __init__(self, model: Model, objective: Terms, generation: Generation, start: Bound, limits: cpsat.Limits) -> None:
+        self.model, self.objective, self.limits = model, objective, limits
+        self.generation, self.start = generation, start
+        self.parts: Parts = generation.parts
+        self.costs = start.costs(self.parts)
+        self.lower = start.value
+        self.best: Result | None = None
+        self.upper: int | None = None
+        self.listed = [
+            choices(self.parts, deployment, np.array(list(known), dtype=np.int64)) for deployment, known in enumerate(generation.columns)
+        ]
+        self.reach = [-1] * len(self.listed)
+        self.too_far: list[int | None] = [None] * len(self.listed)
+        self.work = 0
+        self.ends = None if limits.seconds is None else time.monotonic() + limits.seconds
+
+    def run(self) -> Result:
+        """Widen the lists until the plan is proved, a limit is met, or wider lists cannot be had."""
+        slack = max(self.generation.unit, int(abs(self.start.value) * FIRST_SLACK))
+        decided, missed, before = 0, slack, 0
+        misses = 0
+        for _ in range(ROUNDS):
+            listed, reach = self._list(slack)
+            long = sum(map(len, listed))
+            # Lists that have not grown hold no plan that was not found in them before.
+            found = Result(Status.INFEASIBLE) if long == before and misses == 0 else self._combine(listed)
+            if self._done(found, reach) or self.work > WORK:
+                break
+            if found is not None and found.closed and reach >= slack:
+                decided, wider = slack, int(slack * (WIDER if long > GROWN * before else WIDER**2)) + 1
+                slack = wider if misses == 0 else min(wider, isqrt(slack * missed))
+                before = long
+            else:
+                misses, missed = misses + 1, slack
+                slack = isqrt(max(decided, 1) * missed)
+            if self.upper is not None:
+                slack = min(slack, max(self.upper - self.start.value, 1))
+            if misses > MISSES or slack == decided or (misses and missed < GROWN * decided):
+                break
+        return self._result()
+
+    def _list(self, slack: int) -> tuple[list[Choices], int]:
+        """Choices of every deployment within `slack` of its own least and those of the column generation; and how far all lists are complete."""
+        for deployment, costs in enumerate(self.costs):
+            tried = self.too_far[deployment]
+            if slack == self.reach[deployment] or (tried is not None and slack >= tried):
+                continue
+            found = near(self.parts.knapsacks[deployment], costs, self.start.least[deployment] + slack * self.start.scale, LISTED)
+            if found is None:
+                # The list that reaches less far stays: it is complete as far as it goes.
+                self.too_far[deployment] = slack
+                continue
+            known = np.array(list(self.generation.columns[deployment]), dtype=np.int64)
+            self.listed[deployment] = choices(self.parts, deployment, np.concatenate((known, found)))
+            self.reach[deployment] = slack
+            self.work += len(found)
+        return self.listed, min(self.reach)
+
+    def _combine(self, listed: list[Choices]) -> Result | None:
+        """Best combination of the listed choices; None when too many of them matter."""
+        live = live_rows(self.parts, listed)
+        most = min(COMBINED[0] * len(listed), COMBINED[1])
+        thinned: list[Choices] = []
+        for mine in listed:
+            thin = undominated(mine, live, most - sum(map(len, thinned)))
+            if thin is None:
+                return None
+            thinned.append(thin)
+        left = None if self.ends is None else max(0.0, self.ends - time.monotonic())
+        # A gap asked for is measured against the bound of all plans, not that of the lists.
+        limits = replace(self.limits, seconds=left, gap=0.0)
+        return combine(self.parts, thinned, live, self.lower, None if self.upper is None else self.upper - 1, limits)
+
+    def _done(self, found: Result | None, reach: int) -> bool:
+        """Learn from a combination; whether nothing is left to do, or the plan breaks a row that the parts leave out, where more of them would not help."""
+        if found is None:
+            return False
+        scale, unit = self.start.scale, self.generation.unit
+        # The least value of the objective above everything that the lists decide.
+        beyond = ((self.start.exact + reach * scale) // (scale * unit) + 1) * unit
+        proved = self.upper if found.status is Status.INFEASIBLE else found.bound
+        if found.status is Status.INFEASIBLE or proved is not None:
+            self.lower = max(self.lower, beyond if proved is None else min(beyond, proved))
         if found.values is not None:
-            best = Result(Status.FEASIBLE, found.values, found.objective, bound.value, "effort")
-        if best.objective is None:
-            # Nothing combines yet: look further from the bound, however many columns that takes.
-            slack *= 8
-            continue
-        gap = best.objective - bound.value
-        if gap <= 0 or (complete and found.closed and gap <= slack):
-            return Result(Status.OPTIMAL, best.values, best.objective, best.objective)
-        if limits.gap > 0.0 and gap <= limits.gap * abs(best.objective):
-            return Result(Status.FEASIBLE, best.values, best.objective, bound.value, "gap")
-        # A complete list only needs to reach the new gap; a cut one needs to be longer.
-        slack = gap if complete or gap < slack else slack
-    return best
+            shapes = len(self.parts.cost)
+            values = self.parts.values(len(self.model.program.lower), found.values[:shapes], found.values[shapes:])
+            if self.model.program.violated(values):
+                return True
+            self.upper = evaluate(self.objective, values)
+            self.best = Result(Status.FEASIBLE, values, self.upper, self.lower, "effort")
+        if self.upper is None:
+            return self.lower > self.generation.ceiling or self._late()
+        return self.lower >= self.upper or self._near_enough() or self._late()
 
+    def _near_enough(self) -> bool:
+        """Whether the gap asked for is reached."""
+        return self.upper is not None and self.limits.gap > 0.0 and self.upper - self.lower <= self.limits.gap * abs(self.upper)
 
-def _list(pool: Pool, bound: Bound, slack: int, most: int) -> tuple[list[dict[Column, None]], bool]:
-    """Columns of every deployment within `slack` of its own least, those of the column generation first."""
-    complete = True
-    listed: list[dict[Column, None]] = []
-    for deployment, costs in enumerate(reduced_costs(pool.parts, bound.prices)):
-        reach = slack * PRICE_UNITS
-        found, whole = pool.parts.knapsacks[deployment].near(costs, bound.least[deployment] + reach, most)
-        complete = complete and whole
-        while not whole and reach:
-            # A list cut short holds whatever came first; a shorter distance holds the best ones, all of them.
-            reach //= 4
-            found, whole = pool.parts.knapsacks[deployment].near(costs, bound.least[deployment] + reach, most)
-        listed.append(dict.fromkeys([*pool.columns[deployment], *found]))
-    return listed, complete
+    def _late(self) -> bool:
+        return self.ends is not None and time.monotonic() >= self.ends
 
-
-def _choose(
-    parts: Parts,
-    columns: list[dict[Column, None]],
-    bound: int,
-    upper: int | None,
-    limits: cpsat.Limits,
-    model: Model,
-    objective: Terms,
-) -> Result:
-    """Pick one column per deployment under the joining rows, cheaper than `upper`."""
-    program = Program()
-    cost: dict[int, int] = {}
-    rows: list[dict[int, int]] = [{} for _ in parts.room]
-    keys: list[tuple[int, Column]] = []
-    for deployment, listed in enumerate(columns):
-        mine = parts.shapes[deployment]
-        matrix = np.array(list(listed), dtype=np.int64).reshape(len(listed), len(mine))
-        costs, uses = matrix @ parts.cost[mine], matrix @ parts.use[:, mine].T
-        one: dict[int, int] = {}
-        for position, column in enumerate(listed):
-            variable = program.add_variable(0, 1)
-            keys.append((deployment, column))
-            one[variable] = 1
-            cost[variable] = int(costs[position])
-            for row in np.flatnonzero(uses[position]).tolist():
-                rows[row][variable] = int(uses[position, row])
-        program.add_row("one column", one, lower=1, upper=1)
-    for terms, room in zip(rows, parts.room.tolist(), strict=True):
-        program.add_row("room", terms, upper=room)
-    program.add_row("bound", cost, lower=bound, upper=None if upper is None else upper - 1)
-    found = cpsat.minimise(program, cost, limits)
-    if found.values is None:
-        return found
-    picked = dict(key for key, value in zip(keys, found.values, strict=True) if value)
-    counts = combine([picked[deployment] for deployment in range(len(parts.shapes))], parts)
-    if model.program.violated(counts):
-        raise RuntimeError("combined columns break a row")
-    return Result(found.status, counts, evaluate(objective, counts), found.bound, found.stopped_by)
+    def _result(self) -> Result:
+        stopped_by = "gap" if self._near_enough() else "time" if self._late() else "effort"
+        if self.best is None or self.upper is None:
+            impossible = self.lower > self.generation.ceiling
+            return Result(Status.INFEASIBLE) if impossible else Result(Status.UNKNOWN, bound=self.lower, stopped_by=stopped_by)
+        if self.lower >= self.upper:
+            return Result(Status.OPTIMAL, self.best.values, self.upper, self.upper)
+        return replace(self.best, bound=self.lower, stopped_by=stopped_by)
