@@ -15,6 +15,7 @@ from planner.solve.model import Model, Rule, build
 from planner.solve.options import Progress, SolveOptions
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result, better
+from planner.solve.rules.priority import levels
 
 FIRST_SHARE = 0.05
 """Share of the effort of the first, short run."""
@@ -31,7 +32,6 @@ NEAR = 2e-4
 SECONDARY_SHARE = {"cost": 0.05, "gpus": 0.05, "token_time": 0.02, "communication": 0.02, "whole_scopes": 0.01, "order": 0.005}
 """Share of the effort that each tie-breaking stage gets."""
 
-
 NOTHING = Result(Status.UNKNOWN)
 """What a method tells that has nothing to say about a program."""
 
@@ -47,13 +47,17 @@ class Stage:
 
 @dataclass
 class Decision:
-    """What the stages found: the model whose variables `values` are, the stages in order, and what stopped an unfinished one."""
+    """What the stages found: the model whose variables `values` are, the stages in order, and what stopped an unfinished one.
+
+    `interrupted` tells that Ctrl-C came, be it after the objective was proved, while ties were broken.
+    """
 
     status: Status
     model: Model | None = None
     values: tuple[int, ...] = ()
     stages: list[Stage] = field(default_factory=list)
     stopped_by: str | None = None
+    interrupted: bool = False
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -68,6 +72,14 @@ class Search:
         self.instance, self.options, self.rules = instance, options, tuple(rules)
         self._ends = None if options.time_limit is None else time.monotonic() + options.time_limit
         self.interrupted = False
+        self.promised: list[int] = []
+
+    def build(self, instance: Instance, keep_whole: bool = False) -> Model:
+        """Build the program of an instance, with what goes unserved at every level of importance fixed as far as it is decided."""
+        model = build(instance, self.rules, keep_whole)
+        for terms, value in zip(levels(model), self.promised, strict=False):
+            model.program.add_row("fixed", terms, upper=value)
+        return model
 
     def limits(self, share: float = 1.0) -> cpsat.Limits:
         """Limits of one run: its share of the effort, and what is left of the time."""
@@ -186,7 +198,7 @@ class Search:
         """Carry a decision over to a model with more shapes, the objective fixed at its value; the decision stays where that fails."""
         assert decision.model is not None
         known = dict(zip(decision.model.instance.source.tolist(), decision.counts, strict=True))
-        model = build(wider, self.rules)
+        model = self.build(wider)
         model.program.add_row("fixed", expression(model, name), upper=value)
         values = self.complete(model, [known.get(shape, 0) for shape in wider.source.tolist()])
         if values is not None:
@@ -235,12 +247,17 @@ def expression(model: Model, name: str) -> dict[int, int]:
 
 def break_ties(search: Search, decision: Decision, fixed: dict[str, int]) -> None:
     """Run the tie-breaking stages on a decision in place; `fixed` holds the values of earlier stages by name."""
+    _run_stages(search, decision, fixed)
+    decision.interrupted = search.interrupted
+
+
+def _run_stages(search: Search, decision: Decision, fixed: dict[str, int]) -> None:
     for name in (*stages_after(search.instance), "whole_scopes", "order"):
         model, values = decision.model, decision.values
         if model is None or search.over:
             return
         if name == "whole_scopes":
-            whole = build(model.instance, search.rules, keep_whole=True)
+            whole = search.build(model.instance, keep_whole=True)
             if not whole.whole_scopes():
                 continue
             for stage, value in fixed.items():
