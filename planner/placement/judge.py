@@ -106,7 +106,7 @@ def _survey(loaded: LoadedProblem, proposal: Proposal, faults: list[Diagnostic])
     index_of = {asked.name: index for index, asked in enumerate(loaded.problem.deployments)}
     numbers: dict[str, int] = defaultdict(int)
     kinds: dict[tuple[object, ...], Replica] = {}
-    told: set[tuple[int, str]] = set()
+    known_runs: dict[tuple[int, str], Running] = {}
     for deployment in proposal.deployments:
         index = index_of.get(deployment.name)
         if index is None:
@@ -114,13 +114,14 @@ def _survey(loaded: LoadedProblem, proposal: Proposal, faults: list[Diagnostic])
             message = f"nobody asked for a deployment {deployment.name[:60]}"
             faults.append(Diagnostic("DEPLOYMENT_UNKNOWN", message, hint, place=deployment.place))
             continue
-        runs, differences = running(loaded, index, deployment.settings)
-        if (index, repr(deployment.settings)) not in told:
-            told.add((index, repr(deployment.settings)))
+        key = (index, repr(deployment.settings))
+        if key not in known_runs:
+            known_runs[key], differences = running(loaded, index, deployment.settings)
             faults += [item if item.place is not None else replace(item, place=deployment.place) for item in differences]
+        runs = known_runs[key]
         for given in deployment.replicas:
-            number = numbers[deployment.name]
-            numbers[deployment.name] += 1
+            number = numbers[deployment.name] if given.number is None else given.number
+            numbers[deployment.name] = number + 1
             replica = _kind(loaded, runs, given, deployment.settings, kinds)
             yield Placed(index, given, replica, f"deployments.{deployment.name}.replicas.{number}")
 

@@ -8,7 +8,10 @@ from planner.catalog.digest import catalog_sha256
 from planner.diagnostics import Diagnostic, Place
 from planner.placement.inquiry import Inquiry
 from planner.placement.proposal import (
+    KV_CACHES,
     LARGEST_DEGREE,
+    WEIGHTS,
+    EngineSettings,
     Proposal,
     ProposedDeployment,
     ProposedGpu,
@@ -45,11 +48,10 @@ def read_plan_file(request: Inquiry) -> Proposal:
         places[shown] = Place(request.file, mark[0], mark[1], shown)
         return places[shown]
 
-    deployments = []
+    deployments: list[ProposedDeployment] = []
     for number, deployment in enumerate(plan.deployments):
         here = f"deployments.{deployment.name}"
         place = put(("deployments", number), here)
-        replicas = []
         for index, replica in enumerate(deployment.replicas):
             path: Path = ("deployments", number, "replicas", index)
             shown = f"{here}.replicas.{index}"
@@ -60,8 +62,8 @@ def read_plan_file(request: Inquiry) -> Proposal:
             )
             degrees = _degrees(replica)
             if degrees is not None:
-                replicas.append(ProposedReplica(degrees, gpus, own, replica.shape.batch, replica.shape.partition))
-        deployments.append(ProposedDeployment(deployment.name, place, tuple(replicas)))
+                given = ProposedReplica(degrees, gpus, own, replica.shape.batch, replica.shape.partition, index)
+                deployments.append(ProposedDeployment(deployment.name, place, (given,), _formats(replica)))
     return Proposal(KIND, request.file, tuple(deployments), tuple(_age(request, plan)), plan, places)
 
 
@@ -70,6 +72,12 @@ def _degrees(replica: ReplicaDocument) -> Degrees | None:
     shape = replica.shape
     values = (shape.tp, shape.pp, shape.ep, shape.dp)
     return Degrees(*values) if min(values) >= 1 and max(values) <= LARGEST_DEGREE else None
+
+
+def _formats(replica: ReplicaDocument) -> EngineSettings:
+    """Number formats of a replica; those that are none are left to the auditor."""
+    weights, kv_cache = replica.shape.weights_dtype, replica.shape.kv_dtype
+    return EngineSettings(weights=weights if weights in WEIGHTS else None, kv_cache=kv_cache if kv_cache in KV_CACHES else None)
 
 
 def _age(request: Inquiry, plan: PlanDocument) -> list[Diagnostic]:

@@ -13,6 +13,8 @@ MOST_RANKS = 65_536
 LARGEST_DEGREE = 4096
 MOST_TOKENS = 10_000_000
 MOST_SEQUENCES = 1_000_000
+WEIGHTS = ("bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4")
+KV_CACHES = ("bf16", "fp16", "fp8", "int8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class ProposedReplica:
     """One replica: its degrees, and its GPUs in rank order (stage, then dp rank, then tp rank).
 
     `batch` is the number of sequences it is meant to hold, `partition` its layers per stage; None leaves them to the load and to the engine.
+    `number` counts the replicas of its deployment where the file does; None = as they come.
     """
 
     degrees: Degrees
@@ -62,6 +65,7 @@ class ProposedReplica:
     place: Place
     batch: int | None = None
     partition: tuple[int, ...] | None = None
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

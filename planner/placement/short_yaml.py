@@ -20,8 +20,10 @@ from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.placement.gpu_words import gpus_of_words
 from planner.placement.inquiry import Inquiry, check_degrees, degrees_of, hosts_assumed, no_degrees, no_deployment
 from planner.placement.proposal import (
+    KV_CACHES,
     MOST_SEQUENCES,
     MOST_TOKENS,
+    WEIGHTS,
     EngineSettings,
     Proposal,
     ProposedDeployment,
@@ -55,8 +57,6 @@ PARTS: Final = (
     "problem",
 )
 KNOWN: Final = (*DEGREES, *COUNTS, *WORDS, *PARTS)
-WEIGHTS: Final = ("bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4")
-KV_CACHES: Final = ("bf16", "fp16", "fp8", "int8")
 
 
 @dataclass
