@@ -8,6 +8,7 @@ from planner.catalog.gpus import gpu
 from planner.diagnostics import Diagnostic, Place, PlannerError, Severity
 from planner.problem.documents import Deployment, Problem
 from planner.problem.domains_known import failure_domains_known
+from planner.problem.named_gpus import gpus_known
 from planner.problem.precision import precision_notes
 from planner.problem.references import Model
 from planner.topology.fabric import Fabric
@@ -23,6 +24,7 @@ def agreement(problem: Problem, fabric: Fabric, models: Sequence[Model | None], 
             yield from _context(deployment, model)
             yield from precision_notes(deployment, model.architecture)
         yield from failure_domains_known(deployment, fabric)
+        yield from gpus_known(deployment, fabric)
     yield from _budget(problem, fabric)
     if budget_currency is not None and budget_currency != fabric.currency:
         message = f"the budget is in {budget_currency}, the prices of the topology in {fabric.currency}"

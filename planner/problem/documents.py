@@ -21,7 +21,7 @@ from planner.problem.faults import (
     slo_faults,
     workload_faults,
 )
-from planner.problem.parts import Flag, Kind, Name, ProblemPart
+from planner.problem.parts import Entry, Flag, Kind, Name, ProblemPart
 from planner.problem.rule_documents import MOST_PRIORITY, MOST_REPLICAS, Resilience, Spread, all_or_nothing, lose_any, spread_over
 from planner.quantities import Fraction, MoneyPerHour, PerSecond, Seconds, Tokens
 from planner.topology.document import TopologyDocument
@@ -55,6 +55,7 @@ def _any_precision(value: Any) -> Any:
     return {"weights": "any", "kv_cache": "any"} if value == "any" else value
 
 
+GpuList = Annotated[tuple[Entry, ...], Field(min_length=1), BeforeValidator(_one_or_many, json_schema_input_type=Entry | list[Entry])]
 Degrees = Annotated[tuple[Degree, ...], BeforeValidator(_one_or_many, json_schema_input_type=Degree | list[Degree])]
 
 
@@ -179,6 +180,8 @@ class Deployment(ProblemPart):
         default=None, description="What must still be served after the loss of any one failure domain"
     )
 
+    pin: GpuList | None = Field(default=None, description="Nodes or GPUs, h100-01 or h100-[02-03]:[0-3]; the deployment uses no others")
+    forbid: GpuList | None = Field(default=None, description="Nodes or GPUs that the deployment does not use")
     priority: Annotated[int, Field(strict=True, ge=-MOST_PRIORITY, le=MOST_PRIORITY)] = Field(
         default=0, description="Importance where load may go unserved: deployments of a higher number are served first"
     )

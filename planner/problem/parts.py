@@ -12,6 +12,7 @@ from planner.problem.faults import Fault
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=100)]
 Flag = Annotated[bool, Field(strict=True)]
+Entry = Annotated[str, Field(min_length=1, max_length=10_000)]
 Kind = Annotated[str, Field(min_length=1, max_length=200)]
 
 

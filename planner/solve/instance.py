@@ -78,7 +78,8 @@ class PoolScopes:
     its name. `parts` holds the free GPUs of each pair or mesh of every scope (empty tuples without them), `nodes` those of each node.
     `node_price` is what opening one node costs where the pool is billed by whole node [1e-6 $/h], else None. `untouched` asks what freeing
     GPUs would bring: `free` then counts all GPUs that could be free, `untouched` those that are. `domains` maps a kind of failure domain to
-    the domain of each node of every scope, numbered over all pools (one number for a scope that is not listed by `nodes`).
+    the domain of each node of every scope, numbered over all pools (one number for a scope that is not listed by `nodes`). Where only some GPUs of a node may be used, `nodes` lists its parts, and `arranged` gives
+    the order of the scope's free GPUs that makes each part a run.
     """
 
     free: IntArray
@@ -92,6 +93,7 @@ class PoolScopes:
     node_price: int | None = None
     untouched: IntArray | None = None
     domains: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    arranged: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     _slots: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -133,19 +135,21 @@ class Resilience:
 class DeploymentRules:
     """Rules of one deployment about where its replicas stand and what may be missing; None and 0 where it asks nothing.
 
-    Deployments of a higher `priority` are served first where load may go unserved.
+    Deployments of a higher `priority` are served first where load may go unserved. `only` names the kind of domain that tells the GPUs which the
+    deployment may use from the others (numbered 0); empty where it may use all.
     """
 
     spread: Spread | None = None
     resilience: Resilience | None = None
     priority: int = 0
     may_go_unserved: Fraction = Fraction(0)
+    only: str = ""
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of failure domain whose replicas must be counted; GPUs need no counting, as every replica has its own."""
         asked = [rule.kind for rule in (self.spread, self.resilience) if rule is not None and rule.kind != "gpu"]
-        return tuple(sorted(set(asked)))
+        return tuple(sorted({*asked, self.only} - {""}))
 
 
 NO_RULES = DeploymentRules()

@@ -18,7 +18,7 @@ def locate(model: Model) -> None:
             kinds = model.instance.rules_of(int(model.instance.shapes.deployment[shape])).kinds
             if not kinds:
                 continue
-            homes = _homes(model, pool.layout, shape)
+            homes = _homes(model, pool.layout, shape, model.only.get(int(model.instance.shapes.deployment[shape])))
             if all(len(_labels(pool.layout, cells, kind)) == 1 for cells in homes for kind in kinds):
                 _add_homes(model, pool, shape, homes, kinds)
             else:
@@ -29,15 +29,16 @@ def _labels(layout: PoolLayout, cells: list[int], kind: str) -> set[int]:
     return {block.label(kind) for cell in cells for block in layout.cells[cell].blocks}
 
 
-def _homes(model: Model, layout: PoolLayout, shape: int) -> list[list[int]]:
-    """Sets of cells of which one holds the whole replica: single cells for one group, else the containers."""
+def _homes(model: Model, layout: PoolLayout, shape: int, only: str | None) -> list[list[int]]:
+    """Sets of cells of which one holds the whole replica: single cells for one group, else the containers; no cell that it may not use."""
+    cells = [cell for cell in range(len(layout.cells)) if only is None or any(_labels(layout, [cell], only))]
     if model.instance.shapes.groups[shape] == 1:
-        return [[cell] for cell in range(len(layout.cells))]
+        return [[cell] for cell in cells]
     pin = pin_of(model.instance, shape)
     ids: IntArray = container_ids(layout.scopes, Container.ANYWHERE if pin is None else pin.container)
     found: dict[int, list[int]] = {}
-    for number, cell in enumerate(layout.cells):
-        found.setdefault(int(ids[cell.members[0]]), []).append(number)
+    for cell in cells:
+        found.setdefault(int(ids[layout.cells[cell].members[0]]), []).append(cell)
     return [found[container] for container in sorted(found)]
 
 
@@ -92,7 +93,7 @@ def _add_slots(model: Model, pool: PoolVariables, shape: int, homes: list[list[i
                 if most:
                     slot.groups[cell] = program.add_variable(0, most)
                     inside[slot.groups[cell]] = placed[slot.groups[cell]] = 1
-                    _split_blocks(program, pool, slot, cell, size, kinds)
+                    _split_blocks(model, pool, slot, cell, shape, kinds)
             if len(homes) > 1:
                 chosen[here] = 1
                 program.add_row(NAME, {**inside, here: -groups}, upper=0)
@@ -103,14 +104,17 @@ def _add_slots(model: Model, pool: PoolVariables, shape: int, homes: list[list[i
     program.add_row(NAME, whole, lower=0, upper=0)
 
 
-def _split_blocks(program: Program, pool: PoolVariables, slot: Slot, cell: int, size: int, kinds: tuple[str, ...]) -> None:
+def _split_blocks(model: Model, pool: PoolVariables, slot: Slot, cell: int, shape: int, kinds: tuple[str, ...]) -> None:
     """GPUs of a slot by block, in a cell whose blocks lie in different domains of the kinds asked about."""
-    blocks = pool.layout.cells[cell].blocks
+    program, blocks = model.program, pool.layout.cells[cell].blocks
+    size, only = int(model.instance.shapes.size[shape]), model.only.get(int(model.instance.shapes.deployment[shape]))
     if all(len(_labels(pool.layout, [cell], kind)) == 1 for kind in kinds):
         return
     shared = {slot.groups[cell]: -size}
     for number, block in enumerate(blocks):
         most = min(block.free, size * program.upper[slot.groups[cell]])
+        if only is not None and not block.label(only):
+            most = 0
         slot.gpus[cell, number] = program.add_variable(0, most)
         shared[slot.gpus[cell, number]] = 1
     program.add_row(NAME, shared, lower=0, upper=0)

@@ -64,7 +64,7 @@ class Model:
     """A program under construction: `count[s]` is the variable n_s, `cost` the money as a linear expression [1e-6 $/h].
 
     `share` is the variable of the served share of every load when throughput is asked, else None. `unserved` holds the variable of the load of a
-    deployment that goes unserved, where some may.
+    deployment that goes unserved, where some may. `only` names, for a deployment that may not use all GPUs, the kind of domain that tells them apart.
     """
 
     instance: Instance
@@ -74,6 +74,7 @@ class Model:
     cost: dict[int, int]
     share: int | None = None
     unserved: dict[int, int] = field(default_factory=dict)
+    only: dict[int, str] = field(default_factory=dict)
 
     def gpus(self) -> dict[int, int]:
         """GPUs in use as a linear expression."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.plan.shape import Shape
-from planner.solve.domains import DomainNumbers
+from planner.solve.domains import FORBIDDEN, PINNED, DomainNumbers, allowed_gpus
 from planner.solve.instance import (
     NO_RULES,
     Budget,
@@ -58,8 +58,9 @@ def read(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Seque
     )
     budget = problem.budget
     limited = {} if budget is None or budget.gpus is None else budget.gpus
-    rules = tuple(_rules(deployment) for deployment in problem.deployments)
-    domains = DomainNumbers(fabric, sorted({kind for rule in rules for kind in rule.kinds}))
+    masks = allowed_gpus(problem, fabric)
+    rules = tuple(_rules(deployment, masks) for deployment in problem.deployments)
+    domains = DomainNumbers(fabric, sorted({kind for rule in rules for kind in rule.kinds}), masks)
     return Instance(
         shapes=columns,
         loads=_column(ceil_units(load, scale) for load, scale in zip(loads, scales, strict=True)),
@@ -84,7 +85,7 @@ def read(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Seque
     )
 
 
-def _rules(deployment: Deployment) -> DeploymentRules:
+def _rules(deployment: Deployment, masks: Iterable[str]) -> DeploymentRules:
     spread, resilience = deployment.spread, deployment.resilience
     return DeploymentRules(
         spread=None if spread is None else Spread(spread.over, spread.most),
@@ -92,6 +93,7 @@ def _rules(deployment: Deployment) -> DeploymentRules:
         resilience=None if resilience is None else Resilience(resilience.lose, Fraction(repr(float(resilience.keep)))),
         priority=deployment.priority,
         may_go_unserved=Fraction(repr(float(deployment.may_go_unserved))),
+        only=next((kind for kind in masks if kind in {PINNED + deployment.name, FORBIDDEN + deployment.name}), ""),
     )
 
 
@@ -152,6 +154,11 @@ def read_pool(fabric: Fabric, pool: Pool, domains: DomainNumbers | None = None) 
     nodes: tuple[tuple[int, ...], ...] = ()
     if not parts and len(scopes) and int(table.capacity[scopes].max()) > pool.gpus_per_node:
         nodes = tuple(_by_node(fabric, scope) for scope in scopes.tolist())
+    arranged: dict[int, tuple[int, ...]] = {}
+    if domains is not None and domains.masks and not parts:
+        arranged = domains.arranged(scopes)
+        if arranged or nodes:
+            nodes = tuple(tuple(len(part) for part in domains.parts(scope)) for scope in scopes.tolist())
     billed = pool.billing == "node" and pool.price_per_node is not None
     return PoolScopes(
         free=free,
@@ -163,7 +170,8 @@ def read_pool(fabric: Fabric, pool: Pool, domains: DomainNumbers | None = None) 
         parts=parts,
         nodes=nodes,
         node_price=ceil_money(float(pool.price_per_node or 0.0)) if billed else None,
-        domains={} if domains is None or not domains.kinds else domains.of_scopes(scopes),
+        domains={} if domains is None or not domains.kinds else domains.of_scopes(scopes, split=bool(nodes)),
+        arranged=arranged,
     )
 
 
@@ -201,5 +209,6 @@ def scope_gpus(fabric: Fabric, instance: Instance, placed: Sequence[Placed]) -> 
                     gpus = [gpu for part in fabric.scopes.sub_scopes(scope) for gpu in part]
                 else:
                     gpus = list(fabric.scopes.free_gpus(scope))
+                    gpus = [gpus[number] for number in instance.pools[pool].arranged.get(group.scope, range(len(gpus)))]
                 found[pool, group.scope] = ScopeGpus(fabric.scopes.name(scope), tuple((gpu.node, gpu.gpu) for gpu in gpus))
     return found

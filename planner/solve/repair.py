@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.solve import cpsat
+from planner.solve.domains import PINNED
 from planner.solve.instance import Budget, Instance, IntArray, PoolScopes, ReplicaLimits
 from planner.solve.model import Model, Rule, build
 from planner.solve.program import add_term
@@ -183,4 +184,6 @@ NEW_DOMAIN = 1 << 40
 def _new_domains(kind: str, scopes: tuple[tuple[int, ...], ...], number: int, nodes: int) -> tuple[int, ...]:
     if kind == "leaf":
         return (scopes[0][0],) * nodes
+    if kind.startswith(PINNED):
+        return (0,) * nodes
     return tuple(NEW_DOMAIN + number * nodes + node for node in range(nodes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -41,6 +42,13 @@ def read_states(sources: Sources, inventory: Inventory) -> tuple[NDArray[np.int8
         for path, entry in entries:
             faults.extend(_mark(entry, path, value, state, inventory))
     return state, faults
+
+
+def named_gpus(entries: Sequence[tuple[str, str]], inventory: Inventory) -> tuple[NDArray[np.bool_], list[Diagnostic]]:
+    """Find the GPUs [G] that entries (path, text) name in the form of `taken` and `failed`, and every fault in them."""
+    named = np.zeros(len(inventory.state), dtype=np.int8)
+    faults = [fault for path, entry in entries for fault in _mark(entry, path, 1, named, inventory)]
+    return named.astype(np.bool_), faults
 
 
 def _mark(entry: str, path: str, value: int, state: NDArray[np.int8], inventory: Inventory) -> list[Diagnostic]:

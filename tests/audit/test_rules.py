@@ -62,3 +62,11 @@ def test_unserved_load_is_told_and_allowed():
     assert found(told, "40%") == ["LOAD_NOT_COVERED"]
     assert found(told, "0%", "load") == ["LOAD_NOT_COVERED"]
     assert found(silent, "50%") == ["UNSERVED_MISMATCH"]
+
+
+def test_gpus_that_may_be_used():
+    """The scenario's plan uses GPUs of h100-01 alone."""
+    assert codes("pin", "dense-one-domain", pin=["h100-01"]) == []
+    assert codes("pin", "dense-one-domain", forbid=["h100-02"]) == []
+    assert set(codes("pin", "dense-one-domain", pin=["h100-02"])) == {"GPU_NOT_PINNED"}
+    assert codes("pin", "dense-one-domain", forbid=["h100-01:0"]) == ["GPU_FORBIDDEN"]

@@ -75,3 +75,25 @@ def test_load_that_may_go_unserved(tmp_path):
     assert codes(tmp_path, "priority: high") == [("WRONG_TYPE", "deployments.chat.priority")]
     elastic = "may_go_unserved: true\nobjective: throughput"
     assert codes(tmp_path, elastic) == [("RULES_NOT_TOGETHER", "deployments.chat.may_go_unserved")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "path"),
+    [
+        ("pin: h100-09", "UNKNOWN_NODE", "pin"),
+        ('pin: ["h100-01:[0-9]"]', "GPU_INDEX_OUT_OF_RANGE", "pin.0"),
+        ('forbid: [h100-01, "h100-02:x"]', "GPU_LIST_INVALID", "forbid.1"),
+        ("forbid: []", "EMPTY_LIST", "forbid"),
+        ('forbid: "h100-[01-04]"', "NO_GPU_ALLOWED", "forbid"),
+        ('pin: h100-01\n    forbid: "h100-01:[0-7]"', "NO_GPU_ALLOWED", "pin"),
+    ],
+)
+def test_gpus_that_may_be_used(tmp_path, rule, code, path):
+    assert load(tmp_path, "pin: h100-01").pin == ("h100-01",)
+    found = codes(tmp_path, rule)
+    assert [fault for fault, _ in found] == [code]
+    assert found[0][1].startswith(f"deployments.chat.{path}")
+
+
+def test_parts_of_a_node_billed_whole_are_not_told_apart(tmp_path):
+    assert codes(tmp_path, "pin: 'h100-01:[0-3]'", first=", billing: node") == [("RULES_NOT_TOGETHER", "deployments.chat.pin")]

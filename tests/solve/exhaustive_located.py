@@ -83,6 +83,8 @@ def kept(instance: Instance, replicas: tuple[tuple[int, Touch], ...]) -> tuple[i
             kind, most = rules.spread.kind, rules.spread.most
             if any(sum(label in touched for _, touched in own) > most for label in {x for _, t in own for x in t if x[0] == kind}):
                 return None
+        if rules.only and any((rules.only, 0) in touched for _, touched in own):
+            return None
         load, total = int(instance.loads[deployment]), sum(capacity for capacity, _ in own)
         missing = max(0, load - total)
         if rules.resilience is not None:

@@ -40,6 +40,7 @@ class ScopeRow:
     parts: tuple[int, ...] = ()
     nodes: tuple[int, ...] = ()
     racks: tuple[int, ...] = ()
+    allowed: tuple[int, ...] = ()
 
 
 def domains_of(rows: Sequence[ScopeRow], first_node: int = 0) -> dict[str, tuple[tuple[int, ...], ...]]:
@@ -52,6 +53,7 @@ def domains_of(rows: Sequence[ScopeRow], first_node: int = 0) -> dict[str, tuple
     return {
         "node": tuple(nodes),
         "leaf": tuple((row.leaf,) * max(1, len(row.nodes)) for row in rows),
+        "allowed": tuple(row.allowed or (1,) * max(1, len(row.nodes)) for row in rows),
         "rack": tuple(row.racks or (0,) * max(1, len(row.nodes)) for row in rows),
     }
 

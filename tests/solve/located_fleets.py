@@ -16,10 +16,22 @@ def located_pool(draw: random.Random, first_node: int) -> PoolScopes:
         leaf = draw.randint(0, 2)
         if draw.random() < 0.2:
             nodes = tuple(draw.randint(1, 2) for _ in range(2))
-            rows.append(ScopeRow(sum(nodes), 4, leaf, leaf // 2, 0, nodes=nodes, racks=tuple(draw.randint(0, 1) for _ in nodes)))
+            racks, allowed = (tuple(draw.randint(0, 1) for _ in nodes) for _ in range(2))
+            rows.append(ScopeRow(sum(nodes), 4, leaf, leaf // 2, 0, nodes=nodes, racks=racks, allowed=allowed))
         else:
             free = draw.randint(0, 4)
-            rows.append(ScopeRow(free, 4, leaf, leaf // 2, 0, nodes=(free,) if free else (), racks=(draw.randint(0, 1),)))
+            rows.append(
+                ScopeRow(
+                    free,
+                    4,
+                    leaf,
+                    leaf // 2,
+                    0,
+                    nodes=(free,) if free else (),
+                    racks=(draw.randint(0, 1),),
+                    allowed=(draw.choice([0, 1, 1]),),
+                )
+            )
     price = draw.choice([None, None, None, draw.randint(3, 9)]) if all(len(row.nodes) < 2 for row in rows) else None
     return pool_of(rows, price, first_node)
 
@@ -32,7 +44,7 @@ def random_rules(draw: random.Random) -> DeploymentRules:
             draw.choice(["gpu", "node", "leaf", "rack"]), draw.choice([Fraction(1), Fraction(1), Fraction(1, 2), Fraction(4, 5)])
         )
     part = draw.choice([Fraction(0), Fraction(0), Fraction(1, 2), Fraction(1)])
-    return DeploymentRules(spread, resilience, draw.choice([0, 0, 1, 2]), part)
+    return DeploymentRules(spread, resilience, draw.choice([0, 0, 1, 2]), part, draw.choice(["", "", "allowed"]))
 
 
 def located_instance(seed: int) -> Instance:

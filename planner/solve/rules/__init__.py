@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from planner.solve.locate import locate
 from planner.solve.model import Rule
-from planner.solve.rules import billing, budget, load, locality, occupancy, priority, replicas, resilience, spread
+from planner.solve.rules import billing, budget, load, locality, occupancy, pin, priority, replicas, resilience, spread
 
 RULES: tuple[Rule, ...] = (
+    Rule("pin", pin.apply),
     # No rule of a plan: the counts by failure domain that the rules below speak of.
     Rule("located", locate),
     Rule("occupancy", occupancy.apply),
