@@ -19,7 +19,7 @@ def every_partition(layers, stages):
         yield tuple(right - left for left, right in pairwise(ends))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(loads=LOADS, stages=st.integers(1, 9), first=st.sampled_from([0.0, 0.7, 4.0]), last=st.sampled_from([0.0, 2.4, -0.5]))
 def test_the_fullest_stage_is_as_empty_as_brute_force_can_make_it(loads, stages, first, last):
     stages = min(stages, len(loads))
