@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 
 from planner.diagnostics import Diagnostic, PlannerError
@@ -26,7 +27,6 @@ def processes(work: Work, jobs: int) -> Iterator[tuple[str, Solved]]:
     """
     try:
         from joblib import Parallel, delayed
-        from joblib.externals.loky.process_executor import BrokenProcessPool
     except ImportError:
         hint = "install it: pip install 'llm-deployment-planner[sweep]', or use --jobs 1"
         raise PlannerError([Diagnostic("EXTRA_MISSING", "several processes need joblib, which is not installed", hint)]) from None
