@@ -32,9 +32,9 @@ def price_words(replica: Replica, batch: int, closer: Distances) -> str:
     words = (
         f"costs {(now - then) * 1e3:.1f} ms a step ({now * 1e3:.1f} instead of {then * 1e3:.1f})"
         if now - then > 5e-5
-        else "costs a step nothing"
+        else "makes a step no slower"
     )
-    return words + (f" and {first * 1e3:.0f} ms of the first token" if first > 5e-4 else "")
+    return words + (f" and costs {first * 1e3:.0f} ms of the first token" if first > 5e-4 else "")
 
 
 def pair_findings(fabric: Fabric, replica: Replica, gpus: Sequence[ProposedGpu], batch: int) -> Iterator[Diagnostic]:
