@@ -176,10 +176,10 @@ def _ranks(run: Run, rows: Sequence[Row], operation: str, found: _Findings, plac
 
 
 def _likeliest(first: int, last: int) -> int:
-    """Number of ranks in the middle of what is allowed, in whole nodes of eight where there is one."""
+    """Number of ranks in the middle of what is allowed, in whole nodes of eight, four or two where there are such."""
     middle = 2.0 / (1.0 / first + 1.0 / last)
-    whole = USUAL_NODE * round(middle / USUAL_NODE)
-    return whole if first <= whole <= last and first < last else round(middle)
+    whole = (node * round(middle / node) for node in (USUAL_NODE, 4, 2))
+    return next((ranks for ranks in whole if first <= ranks <= last), round(middle))
 
 
 def _between(low: float, high: float, full: float) -> tuple[int, int]:

@@ -74,6 +74,11 @@ def _source(fits: Sequence[CollectiveFit]) -> str:
     return f"{library}: {', '.join(dict.fromkeys(runs))}"[:1000]
 
 
+def _constants(alpha: float | None, bandwidth: float | None) -> Constants | None:
+    """Constants of which one at least is known."""
+    return None if alpha is None and bandwidth is None else Constants(alpha=alpha, bandwidth=bandwidth)
+
+
 def _textbook(fits: Sequence[CollectiveFit], found: LinkFit) -> Constants | None:
     """Alpha and bandwidth of the textbook's ring: of the all-reduce over most ranks, else of what was timed."""
     if not fits:
@@ -83,24 +88,24 @@ def _textbook(fits: Sequence[CollectiveFit], found: LinkFit) -> Constants | None
     ranked = sorted(fits, key=lambda fit: (order[fit.identity.operation], -fit.identity.ranks))
     alpha = next((fit.alpha for fit in ranked if fit.alpha is not None), None)
     bandwidth = next((fit.bandwidth for fit in ranked if fit.bandwidth is not None), None)
-    return Constants(alpha=alpha, bandwidth=bandwidth) if alpha is not None or bandwidth is not None else None
+    return _constants(alpha, bandwidth)
 
 
 def _calibrated(entry: Link, fits: Sequence[CollectiveFit], single: Sequence[CollectiveFit], found: LinkFit) -> Constants | None:
     sends = [fit for fit in fits if fit.identity.operation == "send_receive"]
     if sends:
-        return Constants(alpha=sends[0].start, bandwidth=sends[0].bandwidth)
+        return _constants(sends[0].start, sends[0].bandwidth)
     others = [fit for fit in single if fit.library == "nccl"]
     if not others:
         several = [fit for fit in fits if fit.library == "nccl"]
         return _across(several[-1], found) if several else None
     chosen = max(others, key=lambda fit: (fit.identity.operation == "all_reduce", fit.identity.ranks))
     if entry.kind in NIC_KINDS:
-        return Constants(alpha=_network_alpha(chosen), bandwidth=chosen.bandwidth)
+        return _constants(_network_alpha(chosen), chosen.bandwidth)
     return _scaled(entry, chosen, found)
 
 
-def _scaled(entry: Link, fit: CollectiveFit, found: LinkFit) -> Constants:
+def _scaled(entry: Link, fit: CollectiveFit, found: LinkFit) -> Constants | None:
     """The catalog's constants, scaled by measured over predicted start and by predicted over measured time of the largest size."""
     operation, ranks = fit.identity.operation, fit.identity.ranks
     path = _path(entry)
@@ -111,8 +116,10 @@ def _scaled(entry: Link, fit: CollectiveFit, found: LinkFit) -> Constants:
         alpha = entry.calibrated_alpha.value * fit.start / start
     if fit.bandwidth is not None and time > start:
         bandwidth = entry.calibrated_bandwidth.value * fit.bandwidth / (fit.volume * fit.sizes[-1] / (time - start))
+    if alpha is None and bandwidth is None:
+        return None
     found.assumed.append(f"calibrated: the catalog's send over {entry.name}, scaled as {operation} over {ranks} ranks came out")
-    return Constants(alpha=alpha, bandwidth=bandwidth)
+    return _constants(alpha, bandwidth)
 
 
 def _network_alpha(fit: CollectiveFit) -> float | None:
@@ -155,7 +162,7 @@ def _across(fit: CollectiveFit, found: LinkFit) -> Constants | None:
         else:
             found.refused.append(f"bandwidth of a NIC: the links inside pace the run; a GPU gets {format_bandwidth(rail)} or more across")
     found.assumed.append(f"calibrated: inside the nodes as the catalog has {inner.link.name}, one NIC a GPU, hierarchical")
-    return Constants(alpha=alpha, bandwidth=bandwidth) if alpha is not None or bandwidth is not None else None
+    return _constants(alpha, bandwidth)
 
 
 def _path(entry: Link) -> LinkPath:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from planner.calibrate.nccl_text import MOST_ROWS, version_of
-from planner.calibrate.runs import ELEMENT_BYTES, PROGRAMS, Device, Rate, Row, Run, Timing
+from planner.calibrate.runs import ELEMENT_BYTES, FASTEST, LONGEST, PROGRAMS, SHORTEST, Device, Rate, Row, Run, Timing
 from planner.diagnostics import Diagnostic, Place, PlannerError, Severity
 
 # Bandwidths are written with six digits after the point [GB/s].
@@ -113,7 +113,7 @@ def _timing(half: Any) -> Timing | None:
         return None
     seconds = _number(half.get("time", half.get("cpu_time")), 1e-6)
     algorithm, bus = _number(half.get("alg_bw"), 1e9), _number(half.get("bus_bw"), 1e9)
-    if not seconds or algorithm is None or bus is None:
+    if seconds is None or not SHORTEST <= seconds <= LONGEST or algorithm is None or bus is None or max(algorithm, bus) > FASTEST:
         return None
     wrong = _number(half.get("nwrong"), 1.0)
     return Timing(seconds, Rate(algorithm, WITHIN), Rate(bus, WITHIN), None if wrong is None else int(min(wrong, 1e18)))

@@ -7,18 +7,17 @@ Out-of-place first, in-place second. Programs without a reduction print no redop
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from planner.calibrate.runs import ELEMENT_BYTES, Rate, Row, Timing
+from planner.calibrate.runs import ELEMENT_BYTES, FASTEST, LONGEST, SHORTEST, Rate, Row, Timing
 
-_NUMBER: Final = re.compile(r"-?\d{1,18}(?:\.\d{0,9})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_HEAD: Final = re.compile(
-    rf"(?<![\w.:-])(\d{{1,18}})\s+(\d{{1,18}})\s+({'|'.join(sorted(ELEMENT_BYTES, key=len, reverse=True))})(?![\w.])\s*(.*)", re.ASCII
-)
+_NUMBER: Final = re.compile(r"-?\d{1,18}(?:\.\d{0,9})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+_NAMES: Final = "|".join(sorted(ELEMENT_BYTES, key=len, reverse=True))
+_STEMS: Final = ("float", "int", "half", "double", "bf", "fp", "f8", "char")  # one of them is in every name of an element
+_HEAD: Final = re.compile(rf"(?<![\w.:-])(\d{{1,18}})\s+(\d{{1,18}})\s+({_NAMES})(?![\w.])\s*(.*)", re.ASCII)
 _REDUCTION: Final = re.compile(r"[a-z]{2,10}", re.ASCII)
 _WHOLE: Final = re.compile(r"-?\d{1,6}", re.ASCII)
 NOT_CHECKED: Final = "N/A"
@@ -46,7 +45,7 @@ def read_columns(text: str) -> Columns | None:
 
 def times_processor(text: str) -> bool:
     """Whether a table's header announces the processor's time in place of the operation's (option -C)."""
-    return "cputime" in text and "busbw" in text
+    return "cputime" in text
 
 
 @dataclass(slots=True)
@@ -100,7 +99,7 @@ class OpenRow:
 
 def open_row(text: str, line: int, columns: Columns | None) -> OpenRow | None:
     """The row that begins in a line, None where none does."""
-    found = _HEAD.search(text)
+    found = _HEAD.search(text) if any(stem in text for stem in _STEMS) else None
     if found is None:
         return None
     size, count, element, rest = found.groups()
@@ -120,7 +119,7 @@ def _timing(words: list[str], unit: float, *, errors: bool) -> Timing | None:
     if NOT_CHECKED in words[:3]:
         return None
     seconds, algorithm, bus = float(words[0]) * unit, _rate(words[1]), _rate(words[2])
-    if not (0.0 < seconds < math.inf and algorithm.value >= 0.0 and bus.value >= 0.0):
+    if not (SHORTEST <= seconds <= LONGEST and 0.0 <= algorithm.value <= FASTEST and 0.0 <= bus.value <= FASTEST):
         return None
     if words[3] == NOT_CHECKED:
         return Timing(seconds, algorithm, bus, None)

@@ -11,9 +11,12 @@ from planner.calibrate.nccl_rows import Columns, OpenRow, open_row, read_columns
 from planner.calibrate.runs import PROGRAMS, Device, Row, Run
 from planner.diagnostics import Diagnostic, Place, PlannerError, Severity
 
-MOST_ROWS: Final = 100_000
+MOST_LINES: Final = 150_000
+MOST_ROWS: Final = 20_000
 MOST_DEVICES: Final = 100_000
 
+# Words of the lines that say something about a run; most lines of a log do not.
+_TELLING: Final = ("nThread", "Rank", "Avg bus", "failure", "ut of memory", "unhandled", "_perf", "nccl-library", "NCCL version")
 _OPTIONS: Final = re.compile(r"nThread \d+ nGpus \d+ minBytes", re.ASCII)
 _DEVICE: Final = re.compile(
     r"Rank\s+(\d{1,7})\s+(?:Group\s+\d{1,7}\s+)?(?:Pid\s+\d{1,10}\s+)?on\s+(\S{1,255})\s+device\s+(\d{1,4})\s+\[[^\]]{1,40}\]\s*(.{0,200})",
@@ -51,7 +54,7 @@ class _Open:
             return
         row = self.open_row.row()
         self.cut += not self.open_row.whole
-        if row is not None and len(self.rows) < MOST_ROWS:
+        if row is not None:
             self.rows.append(row)
         self.open_row = None
 
@@ -75,33 +78,35 @@ class _Stream:
             self.runs.append(last)
         return last
 
-    def take(self, line: Line) -> None:
-        """Read one line."""
+    def take(self, line: Line) -> bool:
+        """Read one line; tells whether a row begins in it."""
         text, number = line.text, line.number
-        if not text.strip():
-            return
-        if (columns := read_columns(text)) is not None:
+        if "busbw" in text and (columns := read_columns(text)) is not None:
             run = self.run(number, new=True)
             run.close_row()
-            run.columns, run.processor = columns, False
-        elif times_processor(text):
-            self.run(number, new=True).processor = True
-        elif (row := open_row(text, number, self.runs[-1].columns if self.runs and not self.runs[-1].ended else None)) is not None:
+            run.columns, run.processor = columns, times_processor(text)
+        elif (row := open_row(text, number, self._columns())) is not None:
             run = self.run(number)
             run.close_row()
             run.open_row = row
             if row.whole:
                 run.close_row()
+            return True
         elif self.runs and (pending := self.runs[-1].open_row) is not None and pending.takes(text):
             if pending.whole:
                 self.runs[-1].close_row()
-        else:
+        elif any(word in text for word in _TELLING):
             self._heading(text, number)
+        elif self.runs and self.runs[-1].rows and _BEGUN.fullmatch(text):
+            self.runs[-1].cut += 1
+        return False
+
+    def _columns(self) -> Columns | None:
+        """Columns of the table that is being read."""
+        return self.runs[-1].columns if self.runs and not self.runs[-1].ended else None
 
     def _heading(self, text: str, number: int) -> None:
-        if _BEGUN.fullmatch(text) and self.runs and self.runs[-1].rows:
-            self.runs[-1].cut += 1
-        elif _OPTIONS.search(text):
+        if _OPTIONS.search(text):
             self.run(number, new=True).starts += 1
         elif (device := _DEVICE.search(text)) is not None:
             run = self.run(number, new=True)
@@ -146,11 +151,17 @@ def read_nccl_text(text: str, file: str) -> tuple[Run, ...]:
     Raises
     ------
     PlannerError
-        NO_BENCHMARK_ROWS, saying what the file holds instead.
+        NO_BENCHMARK_ROWS, saying what the file holds instead; FILE_TOO_LARGE with more lines than any run prints.
     """
+    if text.count("\n") > MOST_LINES:
+        hint = "give the output of rank 0, without NCCL_DEBUG=INFO"
+        raise PlannerError([Diagnostic("FILE_TOO_LARGE", f"has more than {MOST_LINES:,} lines", hint, place=Place(file))])
     streams: dict[str, _Stream] = {}
+    rows = 0
     for line in read_lines(text):
-        streams.setdefault(line.stream, _Stream(file)).take(line)
+        rows += streams.setdefault(line.stream, _Stream(file)).take(line)
+        if rows > MOST_ROWS:
+            break
     opened = [run for stream in streams.values() for run in stream.runs]
     for run in opened:
         run.close_row()

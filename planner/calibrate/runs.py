@@ -22,6 +22,11 @@ PROGRAMS: Final[dict[str, str]] = {
 }
 MODELLED: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_receive")
 
+# Outside these no number is a time [s] or a bandwidth [B/s].
+SHORTEST: Final = 1e-9
+LONGEST: Final = 1e5
+FASTEST: Final = 1e18
+
 # Bytes of an element by the name nccl-tests prints.
 ELEMENT_BYTES: Final[dict[str, int]] = {
     "int8": 1, "uint8": 1, "char": 1, "int32": 4, "uint32": 4, "int": 4, "int64": 8, "uint64": 8,
