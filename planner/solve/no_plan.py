@@ -38,6 +38,9 @@ def why_no_plan(instance: Instance, fabric: Fabric, options: SolveOptions, names
 def _of_rule(repair: RuleRepair, name: str) -> Diagnostic:
     """Say that one rule of one deployment is in the way, and what it could ask instead."""
     rule, enough = repair.rule, repair.enough
+    if rule is None:
+        message = f"{name} may not use GPUs without which there is no plan"
+        return _told("NOT_ENOUGH_GPUS", message, "name more GPUs in `pin`, or fewer in `forbid`")
     if isinstance(rule, Spread):
         message = f"{name} cannot be spread so that at most {rule.most} of its replicas share a {rule.kind}"
         hint = "leave `spread` out" if enough is None else f"write `spread: {{over: {rule.kind}, most: {enough}}}`"

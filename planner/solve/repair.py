@@ -89,7 +89,9 @@ def _share(asker: _Asker, instance: Instance) -> int | None:
     )
     if found is None or found[0].share is None:
         return None
-    return min(found[1][found[0].share], SHARE_UNITS - 1)
+    share = found[1][found[0].share]
+    # Where all of it can be served, the load is not what is in the way.
+    return None if share >= SHARE_UNITS else share
 
 
 def _freed(asker: _Asker, instance: Instance) -> Iterator[tuple[int, int, int]]:

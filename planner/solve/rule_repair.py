@@ -13,10 +13,13 @@ PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class RuleRepair:
-    """A rule of a deployment with the value it has, and the nearest value with which there is a plan; None where only leaving it out helps."""
+    """A rule of a deployment with the value it has, and the nearest value with which there is a plan; None where only leaving it out helps.
+
+    A rule that is None is the choice of GPUs by `pin` and `forbid`.
+    """
 
     deployment: int
-    rule: Spread | Resilience
+    rule: Spread | Resilience | None
     enough: int | None
 
 
@@ -45,6 +48,9 @@ def rule_repairs(instance: Instance, possible: Callable[[Instance], bool]) -> It
 
             fewer = _last(PERCENT - 1, together)
             yield RuleRepair(deployment, spread, None if fewer is None else spread.most + PERCENT - fewer)
+
+        if rules.only and possible(_with(instance, deployment, replace(rules, only=""))):
+            yield RuleRepair(deployment, None, None)
 
 
 def _with(instance: Instance, deployment: int, rules: DeploymentRules) -> Instance:

@@ -59,3 +59,10 @@ def test_names_of_gpus_are_kept_to_the_end(rule, expected):
     used = {(rank.node, rank.gpu) for rank in outcome.replicas[0].ranks}
     assert len(used) == 4
     assert used <= expected
+
+
+def test_the_rule_is_named_where_it_alone_is_in_the_way():
+    problem = problem_of(deployment_0={"forbid": ["h100-01", "h100-02:0"]})
+    outcome = solve(problem, hgx_fabric(), [shape_of(Degrees(8), 32.0, 24.0)], [32.0], SolveOptions())
+    assert outcome.status is Status.INFEASIBLE
+    assert any("name more GPUs in `pin`" in told.hint for told in outcome.diagnostics)
