@@ -10,6 +10,7 @@ from importlib import metadata
 from planner import __version__
 from planner.answer.binding import binding_limits
 from planner.answer.losses import unserved
+from planner.answer.sources import plan_sources
 from planner.candidates.alternatives import ranked_alternatives
 from planner.candidates.checklist import checklist
 from planner.candidates.menu import TOKENS, Menu
@@ -78,6 +79,7 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
         rejected=tuple(_rejected(menu.rejected, names, gpu_names)),
         binding=binding_limits(loaded, menu, outcome) if outcome.has_plan else (),
         checks=_checks(menu, outcome, names),
+        sources=plan_sources(menu, outcome, names),
         diagnostics=tuple(
             DiagnosticDocument(
                 code=item.code,

@@ -155,6 +155,18 @@ class CheckDocument(Frozen):
     verdict: Literal["ok", "warn", "fail", "info"]
 
 
+class SourceDocument(Frozen):
+    """What a figure of a deployment rests on; `median_error` and `p90_error` are shares of 1 over the `rows` it was fitted on."""
+
+    deployment: str
+    figure: str
+    basis: str
+    source: str
+    rows: int = 0
+    median_error: float | None = None
+    p90_error: float | None = None
+
+
 class DiagnosticDocument(Frozen):
     """A diagnostic as JSON."""
 
@@ -204,5 +216,6 @@ class PlanDocument(Frozen):
     rejected: tuple[RejectedDocument, ...]
     binding: tuple[BindingDocument, ...]
     checks: tuple[CheckDocument, ...]
+    sources: tuple[SourceDocument, ...] = ()
     diagnostics: tuple[DiagnosticDocument, ...]
     provenance: ProvenanceDocument

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TypeVar
 
-from planner.plan.document import CheckDocument, DeploymentDocument, PlanDocument, RejectedDocument, ReplicaDocument
+from planner.plan.document import CheckDocument, DeploymentDocument, PlanDocument, RejectedDocument, ReplicaDocument, SourceDocument
 from planner.report.grid import grid_text
 from planner.report.words import gap_words, gibibytes, milliseconds, money, per_hour, percent, quantity_of, shape_words
 from planner.topology.fabric import Fabric
@@ -36,6 +36,15 @@ def plan_lines(plan: PlanDocument, fabric: Fabric, targets: dict[str, tuple[floa
     yield from _rejected(plan)
     yield from _binding(plan)
     yield from _checks(plan)
+    yield from _listed("rests on", (f"{_owner(plan, item.deployment)}{source_line(item)}" for item in plan.sources))
+
+
+def source_line(item: SourceDocument) -> str:
+    """What one figure rests on: measured, derived, from a data sheet or assumed, its error where it was fitted, its source."""
+    error = ""
+    if item.median_error is not None and item.p90_error is not None:
+        error = f", fitted on {item.rows} published rows: median error {percent(item.median_error, 1)}, 90th percentile {percent(item.p90_error, 1)}"
+    return f"{item.figure}: {item.basis}{error} ({item.source})"
 
 
 def headline(plan: PlanDocument) -> str:

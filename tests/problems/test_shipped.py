@@ -132,3 +132,16 @@ def test_force_keeps_one_shape(capsys):
     document = json.loads(capsys.readouterr().out)
     assert {(replica["shape"]["tp"], replica["shape"]["pp"]) for replica in document["deployments"][0]["replicas"]} == {(8, 2)}
     assert document["gpus_used"] == 16
+
+
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "eight_free_as_6_plus_2"])
+def test_a_reader_sees_what_the_times_rest_on(name):
+    """Fitted constants tell their error, and constants that stand in for a GPU nobody measured tell none."""
+    plan = answered(name).plan
+    times = [item for item in plan.sources if item.figure.startswith("times of")]
+    assert {item.deployment for item in times} == {item.name for item in plan.deployments}
+    for item in times:
+        assert item.source
+        assert (item.median_error is None) == (item.basis == "assumed")
+    prices = [item for item in plan.sources if item.figure.startswith("price of")]
+    assert all(item.basis == "given" or item.source for item in prices)

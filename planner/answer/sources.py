@@ -1,0 +1,55 @@
+"""What the figures of a plan rest on: which constants, from where, fitted on how much and with which error."""
+
+from __future__ import annotations
+
+from planner.candidates.menu import Menu
+from planner.candidates.settings import PoolSetting
+from planner.catalog.step_times import step_constants
+from planner.plan.document import SourceDocument
+from planner.plan.outcome import Outcome
+
+
+def plan_sources(menu: Menu, outcome: Outcome, names: list[str]) -> tuple[SourceDocument, ...]:
+    """Sources of the step times, the memory, the links and the price of every deployment, each GPU type once."""
+    found: list[SourceDocument] = []
+    seen: set[tuple[int, int]] = set()
+    for replica in outcome.replicas:
+        shape = replica.shape
+        if (shape.deployment, shape.pool) in seen:
+            continue
+        seen.add((shape.deployment, shape.pool))
+        context = menu.setting_of(shape)
+        name = names[shape.deployment]
+        found.append(_step_times(name, context))
+        gpu = context.pool.gpu
+        memory = gpu.memory
+        found.append(SourceDocument(deployment=name, figure=f"memory of {gpu.name}", basis=memory.basis, source=memory.source))
+        if shape.degrees.gpus > 1:
+            link = next(path for path in context.setting.paths if path.level == shape.locality).link
+            alpha = link.hockney_alpha if context.setting.profile == "hockney" else link.calibrated_alpha
+            found.append(SourceDocument(deployment=name, figure=f"alpha of {link.name}", basis=alpha.basis, source=alpha.source))
+        if context.pool.price_per_gpu is not None:
+            source = context.pool.price_source
+            basis = "given" if source == "topology" else "datasheet"
+            found.append(SourceDocument(deployment=name, figure=f"price of {gpu.name}", basis=basis, source=source))
+    return tuple(found)
+
+
+def _step_times(name: str, context: PoolSetting) -> SourceDocument:
+    """Where the times come from: the textbook, or an engine's constants with the error of their fit."""
+    if context.setting.profile == "hockney":
+        return SourceDocument(
+            deployment=name, figure="times", basis="derived", source="textbook alpha-beta model (docs/physics-hockney.md)"
+        )
+    constants = step_constants(context.engine.name, context.pool.gpu.architecture)
+    # Constants that stand in for a generation nobody measured say nothing about their error there.
+    fitted = constants.rows > 0 and constants.basis != "assumed"
+    return SourceDocument(
+        deployment=name,
+        figure=f"times of {constants.engine} on {context.pool.gpu.architecture}",
+        basis=constants.basis,
+        source=constants.source,
+        rows=constants.rows if fitted else 0,
+        median_error=constants.median_error if fitted else None,
+        p90_error=constants.p90_error if fitted else None,
+    )
