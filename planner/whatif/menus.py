@@ -23,7 +23,19 @@ Held = TypeVar("Held")
 
 # A menu of a thousand shapes takes about a megabyte.
 MOST_ENTRIES: Final = 256
+_LEVELS: Final = ("tp_level", "stage_level", "stage_scopes", "replica_level", "group_level", "groups", "group_size")
 _BY_NAME: Final = {"architecture", "gpu"}
+
+
+def _grid_key(grid: Sequence[Layout]) -> bytes:
+    """All numbers of the layouts, in order; bytes are hashed once and compared at once."""
+    rows = [(*_degrees(layout), *(getattr(layout, name) for name in _LEVELS)) for layout in grid]
+    return np.array(rows, dtype=np.int64).tobytes()
+
+
+def _degrees(layout: Layout) -> tuple[int, int, int, int]:
+    degrees = layout.degrees
+    return (degrees.tensor_parallel, degrees.pipeline_parallel, degrees.expert_parallel, degrees.data_parallel)
 
 
 class Recent(Generic[Held]):
@@ -64,7 +76,7 @@ class MenuMemory:
         """Shapes and rejections of `grid`, as `evaluate_layouts` would give them."""
         if not grid:
             return [], []
-        setting = (*self._setting_key(context), tuple(grid))
+        setting = (*self._setting_key(context), _grid_key(grid))
         table = self._tables.get(setting) or self._tables.put(setting, layout_table(context, grid))
         most = most_sequences(context, table)
         key = (setting, most.tobytes(), context.targets, context.concurrency is None, every_batch)
