@@ -45,6 +45,8 @@ def _mixed(fabric: Fabric, placed: Placed, item: Diagnostic) -> Diagnostic:
         kinds = dict.fromkeys(pool.gpu.name for pools in groups for pool in pools)
         message = f"its stages run on unlike nodes ({', '.join(kinds)}); the slowest and the smallest of them decide"
         hint = "split the layers by memory and speed, or use nodes of one kind"
+        if len(kinds) == 1:
+            message, hint = f"its nodes of {next(iter(kinds))} are unlike in size, network or price", "use nodes of one kind"
         return replace(item, code="HETEROGENEOUS_STAGES", message=message, hint=hint, severity=Severity.WARNING)
     return item
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from planner import __version__
 from planner.candidates.menu import TOKENS, load_of
 from planner.catalog.digest import catalog_sha256
+from planner.cost.memory_detail import StageMemory
 from planner.cost.money import per_million_tokens
 from planner.cost.setting import TimesTable
-from planner.placement.figures import Replica
+from planner.placement.figures import CONTEXT_TERMS, WEIGHT_TERMS, Replica
 from planner.placement.gpu_words import gpus_of_node
 from planner.placement.proposal import ProposedReplica
 from planner.plan.document import (
@@ -195,6 +196,8 @@ def _memory(placed: Placed) -> MemoryDocument:
             max_sequences=0,
             stage=0,
         )
+    if replica.mixed:
+        return _fullest(min(replica.by_stage(max(placed.batch, 1)), key=lambda stage: stage.free), replica.room)
     held = replica.held(max(placed.batch, 1))
     return MemoryDocument(
         budget_gib=budget,
@@ -206,6 +209,24 @@ def _memory(placed: Placed) -> MemoryDocument:
         free_gib=float(held.free[0]) / GIB,
         max_sequences=int(held.max_sequences[0]),
         stage=int(held.stage[0]),
+    )
+
+
+def _fullest(stage: StageMemory, room: int) -> MemoryDocument:
+    """Memory of the fullest stage of a replica whose stages are on unlike GPUs."""
+    weights = math.fsum(term.expected for term in stage.terms if term.name in WEIGHT_TERMS)
+    context = math.fsum(term.expected for term in stage.terms if term.name in CONTEXT_TERMS)
+    others = [term for term in stage.terms if term.name not in WEIGHT_TERMS | CONTEXT_TERMS]
+    return MemoryDocument(
+        budget_gib=stage.budget / GIB,
+        weights_gib=weights / GIB,
+        kv_gib=context / GIB,
+        other_gib=math.fsum(term.expected for term in others) / GIB,
+        other_low_gib=math.fsum(term.low for term in others) / GIB,
+        other_high_gib=math.fsum(term.high for term in others) / GIB,
+        free_gib=stage.free / GIB,
+        max_sequences=room,
+        stage=stage.stage,
     )
 
 

@@ -16,14 +16,13 @@ from planner.placement.figures import Replica, batches_at_load, replica_of
 from planner.placement.given_plan import Placed, given_plan
 from planner.placement.gpu_words import gpus_of_node
 from planner.placement.memory_checks import memory_findings
-from planner.placement.nearness import expert_findings, node_findings, pair_findings, stage_findings
+from planner.placement.nearness import expert_findings, node_findings, pair_findings, stage_findings, unused_gpus
 from planner.placement.places import located, places_of
 from planner.placement.proposal import EngineSettings, Proposal, ProposedReplica, note
 from planner.placement.settings import Running, running
 from planner.placement.targets import target_findings
 from planner.plan.document import PlanDocument
 from planner.problem.load import LoadedProblem
-from planner.topology.fabric import GpuId
 from planner.topology.pools import Pool
 
 # Distances are looked at for so many replicas of one kind; the others of that kind are alike but for their place.
@@ -164,7 +163,7 @@ def _at_load(loaded: LoadedProblem, placed: Sequence[Placed]) -> None:
 
 def _at_batch(one: Placed, batch: int) -> None:
     one.batch = batch
-    one.times = one.replica.times([batch]) if one.replica.sound and batch >= 1 else None
+    one.times = one.replica.times_at(batch) if batch >= 1 else None
 
 
 def _of_kinds(placed: Sequence[Placed]) -> Iterator[Diagnostic]:
@@ -199,18 +198,14 @@ def _kind_findings(first: Placed) -> Iterator[tuple[Diagnostic, str]]:
 def _of_places(loaded: LoadedProblem, placed: Sequence[Placed]) -> Iterator[Diagnostic]:
     """What is true of a replica where it stands: pairs, stages, experts, nodes."""
     fabric = loaded.fabric
-    every: set[GpuId] = {gpu for one in placed for gpu in known(fabric, one.given.gpus)}
+    unused = unused_gpus(fabric, (gpu for one in placed for gpu in known(fabric, one.given.gpus)))
     for one in placed[:MOST_LOOKED_AT]:
         replica, gpus = one.replica, one.given.gpus
         if not gpus:
             continue
-        others = every - set(known(fabric, gpus)) if replica.distances.replica > 0 and replica.distances.stage_scopes else every
-        found: list[Diagnostic] = [
-            *pair_findings(fabric, replica, gpus, one.batch),
-            *stage_findings(fabric, replica, gpus, one.batch, others),
-            *expert_findings(fabric, replica, one.batch),
-            *node_findings(replica, gpus),
-        ]
+        experts = list(expert_findings(fabric, replica, one.batch))
+        apart = [] if experts else list(stage_findings(fabric, replica, gpus, one.batch, unused))
+        found: list[Diagnostic] = [*pair_findings(fabric, replica, gpus, one.batch), *experts, *apart, *node_findings(replica, gpus)]
         if replica.distances.apart:
             hint = "give the nodes nics and the topology a fabric, or use nodes that are joined"
             found.append(Diagnostic("NOT_CONNECTED", "no network joins its GPUs", hint))

@@ -12,16 +12,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from planner.catalog.models import model
-from planner.cost.memory import memory, weights_per_rank
-from planner.cost.memory_detail import StageMemory, longest_sequence, memory_diagnostics
+from planner.cost.memory import weights_per_rank
+from planner.cost.memory_detail import StageMemory, memory_diagnostics
 from planner.cost.memory_slots import state_slots
 from planner.diagnostics import Diagnostic, PlannerError, Severity
-from planner.placement.figures import Replica
+from planner.placement.figures import CONTEXT_TERMS, WEIGHT_TERMS, Replica
 from planner.placement.proposal import warning
 
 GIB = 2.0**30
-CONTEXT_TERMS = frozenset({"KV cache", "recurrent states"})
-WEIGHT_TERMS = frozenset({"layers", "embedding", "head", "vision tower"})
 # What the checks below say better than the cost model's own sentences.
 SAID_HERE = frozenset({"WEIGHTS_DO_NOT_FIT", "ACTIVATION", "KV_DOES_NOT_FIT", "GRAPH_MEM", "STATE_SLOTS"})
 
@@ -105,17 +103,14 @@ def _longest(replica: Replica) -> Iterator[Found]:
     asked = replica.running.context
     if asked is None:
         return
-    shapes = replica.shapes([replica.degrees.data_parallel])
-    stages = list({stage.pool.index: stage for stage in replica.stages}.values())
-    tables = [
-        memory(replace(stage.setting, prompt_tokens=float(asked), output_tokens=0.0), shapes, [replica.partition]) for stage in stages
-    ]
-    if all(table.max_sequences[0] >= 1 for table in tables):
+    stages = replica.by_stage(replica.degrees.data_parallel, asked)
+    if all(stage.free >= 0.0 for stage in stages):
         return
-    holds = min(longest_sequence(stage.setting, replica.degrees, replica.partition) for stage in stages)
+    holds = replica.longest()
     message = f"the engine is started for {asked:,} tokens, the KV cache of the fullest rank holds about {holds:,}"
-    hint = f"set the longest context to at most {holds}, use an 8-bit KV cache, or more GPUs a replica"
-    if all(table.max_sequences_high[0] >= 1 for table in tables):
+    hint = f"set the longest context to at most {holds}" if holds else "shorten the context"
+    hint += ", use an 8-bit KV cache, or more GPUs a replica"
+    if all(math.fsum(term.low for term in stage.terms) <= stage.budget for stage in stages):
         message += "; borderline: the least that activations and buffers have been seen to take would fit"
     severity = Severity.ERROR if replica.running.strict else Severity.WARNING
     yield Found(Diagnostic("KV_DOES_NOT_FIT", message, hint, severity))

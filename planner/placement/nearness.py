@@ -6,10 +6,11 @@ Where distance is a price and no fault, the price is named: what a step costs as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from planner.cost.setting import IntArray
 from planner.diagnostics import Diagnostic, Severity
 from planner.placement.distances import Distances, known, parts
 from planner.placement.figures import Replica
@@ -34,7 +35,9 @@ def price_words(replica: Replica, batch: int, closer: Distances) -> str:
         if now - then > 5e-5
         else "makes a step no slower"
     )
-    return words + (f" and costs {first * 1e3:.0f} ms of the first token" if first > 5e-4 else "")
+    if first <= 5e-4:
+        return words
+    return f"{words} and {'' if now - then > 5e-5 else 'costs '}{first * 1e3:.0f} ms of the first token"
 
 
 def pair_findings(fabric: Fabric, replica: Replica, gpus: Sequence[ProposedGpu], batch: int) -> Iterator[Diagnostic]:
@@ -79,15 +82,13 @@ def _order(fabric: Fabric, pool: Pool, gpus: Sequence[ProposedGpu], tensor: int)
     return "; ".join(words[:4]) or "give each TP group one pair"
 
 
-def stage_findings(
-    fabric: Fabric, replica: Replica, gpus: Sequence[ProposedGpu], batch: int, others: Collection[GpuId]
-) -> Iterator[Diagnostic]:
-    """Warn of a replica whose parts are joined at a wider level than free GPUs nearer together would need."""
+def stage_findings(fabric: Fabric, replica: Replica, gpus: Sequence[ProposedGpu], batch: int, unused: IntArray) -> Iterator[Diagnostic]:
+    """Warn of a replica whose parts are joined at a wider level than free GPUs nearer together would need; `unused` is as `unused_gpus` gives it."""
     pool, degrees = replica.pool, replica.degrees
     scale_up = pool.levels.index(pool.scale_up_level)
     if replica.distances.replica <= scale_up or replica.distances.tensor_scopes > 1 or len(gpus) != degrees.gpus:
         return
-    better = nearest_level(fabric, pool, degrees.stage_gpus, degrees.gpus, others)
+    better = nearest_level(fabric, pool, degrees.stage_gpus, degrees.gpus, unused + _by_scope(fabric, known(fabric, gpus)))
     if better is None or better >= replica.distances.replica:
         return
     stage = scale_up if degrees.stage_gpus <= pool.scope_size else better
@@ -98,15 +99,24 @@ def stage_findings(
     yield warning("STAGES_FAR_APART", message, f"move it to GPUs of one {pool.levels[better]}")
 
 
-def nearest_level(fabric: Fabric, pool: Pool, stage: int, gpus: int, others: Collection[GpuId]) -> int | None:
-    """Smallest level (index into the pool's) at which free GPUs, besides those of `others`, hold whole stages for `gpus`; None where none does."""
-    inventory, table = fabric.inventory, fabric.scopes
-    free = np.asarray(inventory.state == FREE)
-    for gpu in others:
-        free[int(inventory.first_gpu[fabric.row(gpu.node)]) + gpu.gpu] = False
-    of_node = np.add.reduceat(free.astype(np.int64), inventory.first_gpu[:-1]) if len(inventory.names) else free.astype(np.int64)
-    in_scope = np.bincount(inventory.scope, weights=of_node, minlength=len(table)).astype(np.int64)
-    in_scope[table.pool != pool.index] = 0
+def _by_scope(fabric: Fabric, gpus: Iterable[GpuId]) -> IntArray:
+    """Free GPUs among `gpus` by scale-up scope [scopes]; taken and failed ones are of no use to anybody."""
+    inventory = fabric.inventory
+    distinct = set(gpus)
+    rows = {node: fabric.row(node) for node, _ in distinct}
+    free = [rows[node] for node, gpu in distinct if int(inventory.state[int(inventory.first_gpu[rows[node]]) + gpu]) == FREE]
+    return np.bincount(inventory.scope[free], minlength=len(fabric.scopes)).astype(np.int64)
+
+
+def unused_gpus(fabric: Fabric, placed: Iterable[GpuId]) -> IntArray:
+    """Free GPUs that a placement leaves unused, by scale-up scope [scopes]."""
+    return np.asarray(fabric.scopes.free - _by_scope(fabric, placed), dtype=np.int64)
+
+
+def nearest_level(fabric: Fabric, pool: Pool, stage: int, gpus: int, unused: IntArray) -> int | None:
+    """Smallest level (index into the pool's) at which unused GPUs [scopes] hold whole stages for `gpus`; None where none does."""
+    table = fabric.scopes
+    in_scope = np.where(table.pool == pool.index, unused, 0)
     if stage <= pool.scope_size:
         in_scope -= in_scope % stage
     scale_up = pool.levels.index(pool.scale_up_level)

@@ -73,11 +73,13 @@ class Seats:
         return tuple(found)
 
     def _fixed(self, hosts: Sequence[Host], ranks: int, per_host: int) -> tuple[ProposedGpu, ...]:
+        """As many ranks on every host, on those with room first; a host without room is only used where there is no other."""
         found: list[ProposedGpu] = []
-        left = [host for host in hosts if self.left(host) >= per_host] or [host for host in hosts if not self.given.get(host.node)]
-        for host in left:
-            if len(found) < ranks:
-                found.extend(self._take(host, min(per_host, ranks - len(found))))
+        for with_room in (True, False):
+            for host in hosts:
+                wanted = min(per_host, ranks - len(found))
+                if wanted and (self.left(host) >= wanted if with_room else not self.given.get(host.node)):
+                    found.extend(self._take(host, wanted))
         return tuple(found)
 
     def _take(self, host: Host, count: int) -> tuple[ProposedGpu, ...]:

@@ -13,7 +13,7 @@ from planner.placement.distances import Distances, distances
 from planner.placement.gpu_words import gpus_of_word
 from planner.placement.judge import judge
 from planner.placement.kinds import read_placement_text
-from planner.placement.nearness import nearest_level
+from planner.placement.nearness import nearest_level, unused_gpus
 from planner.placement.proposal import EngineSettings
 from planner.placement.settings import running
 from planner.plan.shape import Degrees
@@ -95,10 +95,10 @@ def test_stages_are_not_far_where_nothing_nearer_is_free(tmp_path):
     loaded = load(problem(nodes), tmp_path)
     several = {"tp": 8, "pp": 2, "replicas": [["a1", "b1"], ["a2", "b2"]]}
     assert len(found(loaded, several, "STAGES_FAR_APART")[1]) == 0
-    pool = loaded.fabric.pools[0]
-    assert nearest_level(loaded.fabric, pool, 8, 16, ()) == pool.levels.index("leaf")
-    taken = {GpuId("a2", gpu) for gpu in range(8)} | {GpuId("b2", gpu) for gpu in range(8)}
-    assert nearest_level(loaded.fabric, pool, 8, 16, taken) == pool.levels.index("spine")
+    fabric, pool = loaded.fabric, loaded.fabric.pools[0]
+    assert nearest_level(fabric, pool, 8, 16, unused_gpus(fabric, ())) == pool.levels.index("leaf")
+    taken = [GpuId(node, gpu) for node in ("a2", "b2") for gpu in range(8)]
+    assert nearest_level(fabric, pool, 8, 16, unused_gpus(fabric, taken)) == pool.levels.index("spine")
 
 
 def test_experts_over_two_nodes_have_a_price(tmp_path):
