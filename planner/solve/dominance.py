@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import le
+
 import numpy as np
 
 from planner.solve.instance import BoolArray, Container, Instance, IntArray
@@ -53,18 +55,18 @@ def worth_keeping(instance: Instance, ties: bool = True) -> BoolArray:
     """
     columns = instance.shapes
     covers = instance.objective in {"cost", "gpus"}
-    keep = np.ones(len(columns), dtype=bool)
-    for shape in range(len(columns)):
-        room = instance.pools[int(columns.pool[shape])].slots(int(columns.size[shape])) // int(columns.groups[shape])
-        keep[shape] = room > 0 and (columns.capacity[shape] > 0 or not covers)
-    if not covers:
+    slots = [instance.pools[pool].slots(size) for pool, size in zip(columns.pool.tolist(), columns.size.tolist(), strict=True)]
+    keep = np.array(slots, dtype=np.int64) >= columns.groups
+    if covers:
+        keep &= columns.capacity > 0
+    else:
         return keep
     for deployment, limits in enumerate(instance.limits):
         # Copies of a smaller shape keep what survives a failure, as they use GPUs of the larger only, but they are more replicas.
         if limits.maximum is not None or limits.one_shape or instance.rules_of(deployment).spread is not None:
             continue
         by_pool: dict[int, list[int]] = {}
-        for shape in instance.of_deployment(deployment).tolist():
+        for shape in _best_of_equals(instance, instance.of_deployment(deployment), keep, ties):
             by_pool.setdefault(int(columns.pool[shape]), []).append(shape)
         for together in by_pool.values():
             others = np.array(together, dtype=np.int64)
@@ -74,3 +76,27 @@ def worth_keeping(instance: Instance, ties: bool = True) -> BoolArray:
                     if keep[shape] and bool((better & keep[others]).any()):
                         keep[shape] = False
     return keep
+
+
+def _best_of_equals(instance: Instance, shapes: IntArray, keep: BoolArray, ties: bool) -> list[int]:
+    """Drop from `keep` the shapes that one of the same pool, groups and container replaces one for one; give those that stay, in order.
+
+    Most of a long menu goes here, without comparing every pair.
+    """
+    columns = instance.shapes
+    shapes = shapes[keep[shapes]]
+    alike = np.column_stack([getattr(columns, name)[shapes] for name in ("pool", "size", "groups", "container", "within_part")]).tolist()
+    lost = [columns.price[shapes], *((columns.comm[shapes], columns.token_time[shapes]) if ties else ())]
+    figures = np.column_stack(lost).tolist()
+    serves = columns.capacity[shapes]
+    best: dict[tuple[int, ...], list[list[int]]] = {}
+    # Those that serve most come first, so that a shape can only be replaced by one already seen.
+    for position in np.lexsort((shapes, *(column for column in reversed(lost)), -serves)).tolist():
+        seen = best.setdefault(tuple(alike[position]), [])
+        mine = figures[position]
+        if any(all(map(le, other, mine)) for other in seen):
+            keep[shapes[position]] = False
+        else:
+            seen.append(mine)
+    stays: list[int] = shapes[keep[shapes]].tolist()
+    return stays

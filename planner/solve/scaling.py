@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
@@ -21,13 +22,34 @@ EXACT_LIMIT = 2**53
 """Largest integer below which a double still tells every integer apart; objectives and rows stay under it."""
 
 
+CLEAR = 1e-3
+"""Products of doubles this far from an integer, and below 2^40, round as the decimals that they stand for."""
+
+
+def clear_floor(value: float, scale: int) -> int | None:
+    """Floor of `value` x `scale` where doubles are sure of it and it is no integer, else None."""
+    product = value * scale
+    if not -(2.0**40) < product < 2.0**40:
+        return None
+    whole = math.floor(product)
+    return whole if CLEAR < product - whole < 1 - CLEAR else None
+
+
 def floor_units(value: float, scale: int) -> int:
     """Round `value` x `scale` down, reading the float as it is written (0.29 is 29/100, not its binary neighbour)."""
+    if float(value).is_integer():
+        return int(value) * scale
+    if (clear := clear_floor(value, scale)) is not None:
+        return clear
     return int((Decimal(repr(float(value))) * scale).to_integral_value(ROUND_FLOOR))
 
 
 def ceil_units(value: float, scale: int) -> int:
     """Round `value` x `scale` up, reading the float as it is written."""
+    if float(value).is_integer():
+        return int(value) * scale
+    if (clear := clear_floor(value, scale)) is not None:
+        return clear + 1
     return int((Decimal(repr(float(value))) * scale).to_integral_value(ROUND_CEILING))
 
 

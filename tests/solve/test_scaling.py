@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +27,13 @@ def test_noise_of_sums_is_no_money():
 @given(FIGURES)
 def test_rounding_brackets_the_figure(value):
     assert floor_units(value, 10**6) <= ceil_units(value, 10**6) <= floor_units(value, 10**6) + 1
+
+
+@given(st.one_of(FIGURES, st.integers(0, 10**9), st.decimals(0, 10**6, places=6).map(float)), st.sampled_from([1, 100, 10**6]))
+def test_rounding_is_that_of_the_decimal_as_written(value, scale):
+    exact = Decimal(repr(float(value))) * scale
+    assert floor_units(value, scale) == int(exact.to_integral_value(ROUND_FLOOR))
+    assert ceil_units(value, scale) == int(exact.to_integral_value(ROUND_CEILING))
 
 
 @given(FIGURES, st.lists(FIGURES, min_size=1, max_size=50))
