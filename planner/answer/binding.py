@@ -47,10 +47,11 @@ def _shape_limits(menu: Menu, shape: Shape) -> list[tuple[str, str]]:
     context = menu.setting_of(shape)
     limits = []
     targets = context.targets
-    if shape.times.tpot >= targets.tpot * (1 - NEAR):
-        limits.append(("tpot", f"time per token {shape.times.tpot * 1e3:.1f} ms of {targets.tpot * 1e3:.1f} ms allows no larger batch"))
-    if shape.times.ttft >= targets.ttft * (1 - NEAR):
-        limits.append(("ttft", f"first token {shape.times.ttft:.2f} s of {targets.ttft:.2f} s allows no larger batch"))
+    tpot, ttft = (shape.times.tpot, shape.times.ttft) if shape.tail is None else (shape.tail.tpot, shape.tail.ttft)
+    if tpot >= targets.tpot * (1 - NEAR):
+        limits.append(("tpot", f"{targets.words}time per token {tpot * 1e3:.1f} ms of {targets.tpot * 1e3:.1f} ms allows no larger batch"))
+    if ttft >= targets.ttft * (1 - NEAR):
+        limits.append(("ttft", f"{targets.words}time to first token {ttft:.2f} s of {targets.ttft:.2f} s allows no larger batch"))
     if shape.batch >= shape.memory.max_sequences:
         limits.append(("memory", f"memory holds {shape.memory.max_sequences} sequences and no more"))
     if shape.memory.free < shape.memory.other_high - shape.memory.other:

@@ -30,6 +30,7 @@ from planner.plan.document import (
     RejectedDocument,
     ReplicaDocument,
     ShapeDocument,
+    TailDocument,
     TimesDocument,
 )
 from planner.plan.outcome import Objective, Outcome, PlacedReplica
@@ -185,6 +186,7 @@ def _replica(placed: PlacedReplica, gpu_names: Sequence[str], price: float | Non
         price_per_hour=price,
         throughput_tokens_s=shape.throughput,
         usd_per_million_output_tokens=per_token,
+        tail=None if shape.tail is None else TailDocument(percentile=shape.tail.percentile, tpot_s=shape.tail.tpot, ttft_s=shape.tail.ttft),
     )
 
 

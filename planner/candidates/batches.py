@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cost.setting import FloatArray, IntArray, ShapeArrays, TimesTable
+from planner.cost.tails import tails
 
 Evaluate = Callable[[ShapeArrays], TimesTable]
 
@@ -17,15 +18,35 @@ FAN = 12  # batches tried at once: two or three rounds find any batch up to a th
 
 @dataclass(frozen=True)
 class Targets:
-    """What a step must not exceed [s] and the least efficiency [share of 1]; infinite and 0 where nothing is asked."""
+    """What a step must not exceed [s] and the least efficiency [share of 1]; infinite and 0 where nothing is asked.
+
+    `percentile` [per cent] is the one the times are judged at, None = the mean; `jitter` holds the sigmas of the log-normal factors on compute and on
+    communication, `seed` that of their draws (`cost.tails`).
+    """
 
     tpot: float = float("inf")
     ttft: float = float("inf")
     min_efficiency: float = 0.0
+    percentile: float | None = None
+    jitter: tuple[float, float] = (0.0, 0.0)
+    seed: int = 0
+
+    @property
+    def words(self) -> str:
+        """How a judged time is called before its name: nothing for the mean, `P99 of ` for a percentile."""
+        return "" if self.percentile is None else f"P{self.percentile:g} of "
+
+    def judged(self, times: TimesTable) -> tuple[FloatArray, FloatArray]:
+        """TPOT and TTFT [n] as they are compared with the targets: the means, or the percentile asked for."""
+        if self.percentile is None:
+            return times.tpot, times.ttft
+        found = tails(times, *self.jitter, seed=self.seed, percentiles=(self.percentile,))
+        return found.tpot[:, 0], found.ttft[:, 0]
 
     def latency_met(self, times: TimesTable) -> NDArray[np.bool_]:
         """Shapes whose TPOT and TTFT are within the targets, as booleans [n]."""
-        return (times.tpot <= self.tpot) & (times.ttft <= self.ttft)
+        tpot, ttft = self.judged(times)
+        return (tpot <= self.tpot) & (ttft <= self.ttft)
 
 
 def with_batch(shapes: ShapeArrays, batch: IntArray) -> ShapeArrays:

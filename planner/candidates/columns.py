@@ -14,7 +14,7 @@ from planner.candidates.settings import PoolSetting
 from planner.cost.evaluation import evaluate
 from planner.cost.memory import MemoryTable, memory
 from planner.cost.setting import FloatArray, IntArray, ShapeArrays, TimesTable
-from planner.plan.shape import MemoryFigures, Rejection, Shape, TimeFigures
+from planner.plan.shape import MemoryFigures, Rejection, Shape, TailFigures, TimeFigures
 
 GIB = 2.0**30
 TIME_COLUMNS = tuple(name for name in TimeFigures.__dataclass_fields__)
@@ -129,6 +129,8 @@ def _shapes(
 ) -> list[Shape]:
     """Rows of the menu: each layout with its memory and its times at its batch."""
     figures: dict[str, FloatArray] = {name: getattr(times, name) for name in TIME_COLUMNS}
+    percentile = context.targets.percentile
+    tpot, ttft = context.targets.judged(times)
     precision = context.setting.precision
     answer = []
     for row, layout in enumerate(layouts):
@@ -162,6 +164,7 @@ def _shapes(
                 partition=held.partitions[row],
                 weights_dtype=precision.weights,
                 kv_dtype=precision.kv_cache,
+                tail=None if percentile is None else TailFigures(percentile, float(tpot[row]), float(ttft[row])),
             )
         )
     return answer
@@ -188,11 +191,13 @@ def _memory_rejection(context: PoolSetting, table: Evaluated, row: int) -> Rejec
 
 def _late_rejection(context: PoolSetting, layout: Layout, times: TimesTable, index: int) -> Rejection:
     """Say which latency target a single sequence misses, and by how much."""
-    tpot, ttft, targets = float(times.tpot[index]), float(times.ttft[index]), context.targets
+    targets = context.targets
+    judged = targets.judged(times)
+    tpot, ttft = float(judged[0][index]), float(judged[1][index])
     if tpot > targets.tpot:
-        words = f"time per token {tpot * 1e3:.1f} ms with one sequence, asked {targets.tpot * 1e3:.1f} ms"
+        words = f"{targets.words}time per token {tpot * 1e3:.1f} ms with one sequence, asked {targets.tpot * 1e3:.1f} ms"
         return _rejection(context, layout, "TPOT_MISSED", words, tpot / targets.tpot - 1.0)
-    words = f"first token after {ttft:.2f} s with one sequence, asked {targets.ttft:.2f} s"
+    words = f"{targets.words}time to first token {ttft:.2f} s with one sequence, asked {targets.ttft:.2f} s"
     return _rejection(context, layout, "TTFT_MISSED", words, ttft / targets.ttft - 1.0)
 
 

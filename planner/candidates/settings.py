@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from planner.candidates.batches import Targets
 from planner.catalog.engines import Engine, engine
 from planner.catalog.gpus import Gpu
+from planner.catalog.step_times import step_constants
 from planner.cost.setting import Setting
 from planner.problem.documents import Deployment
 from planner.problem.load import LoadedProblem
@@ -40,10 +41,14 @@ def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[Poo
     rules = engine(deployment.engine.name, deployment.engine.version)
     workload, slo = deployment.workload, deployment.slo
     concurrency = None if workload.concurrency is None else math.ceil(workload.concurrency * (1.0 + deployment.headroom))
+    constants = step_constants(rules.name, pool.gpu.architecture)
     targets = Targets(
         tpot=math.inf if slo is None or slo.tpot is None else slo.tpot,
         ttft=math.inf if slo is None or slo.ttft is None else slo.ttft,
         min_efficiency=deployment.min_efficiency or 0.0,
+        percentile=None if slo is None else slo.percentile,
+        jitter=(constants.jitter_compute, constants.jitter_exchange),
+        seed=loaded.problem.seed,
     )
     for precision in resolve_precisions(deployment, architecture, rules, pool.gpu):
         setting = Setting(

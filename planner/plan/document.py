@@ -79,6 +79,14 @@ class TimesDocument(Frozen):
     bubble: float
 
 
+class TailDocument(Frozen):
+    """Times at the percentile that the targets ask for [s]."""
+
+    percentile: float
+    tpot_s: float
+    ttft_s: float
+
+
 class ReplicaDocument(Frozen):
     """One replica: shape, ranks, memory, times."""
 
@@ -90,6 +98,7 @@ class ReplicaDocument(Frozen):
     price_per_hour: float | None
     throughput_tokens_s: float
     usd_per_million_output_tokens: float | None
+    tail: TailDocument | None = None
 
 
 class EngineDocument(Frozen):

@@ -80,6 +80,15 @@ class TimeFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class TailFigures:
+    """Times at a percentile [per cent] of the requests [s]."""
+
+    percentile: float
+    tpot: float
+    ttft: float
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """One way to run one replica of a deployment on one pool of GPUs, with everything the formulation needs to know.
 
@@ -109,6 +118,7 @@ class Shape:
     partition: tuple[int, ...]  # layers per pipeline stage, sums to L
     weights_dtype: str
     kv_dtype: str
+    tail: TailFigures | None = None  # where the targets ask for a percentile
 
 
 @dataclass(frozen=True, slots=True)

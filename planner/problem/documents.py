@@ -100,6 +100,9 @@ class Slo(ProblemPart):
 
     tpot: Annotated[Seconds, Field(gt=0, le=60)] | None = Field(default=None, description="Longest time per output token, 60ms for example")
     ttft: Annotated[Seconds, Field(gt=0, le=3600)] | None = Field(default=None, description="Longest time to first token, 3s for example")
+    percentile: Annotated[float, Field(ge=50, le=99.9)] | None = Field(
+        default=None, description="Share of requests, in per cent, that must meet the targets; absent = the mean"
+    )
 
     @classmethod
     def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:

@@ -109,12 +109,12 @@ def _figures(
     parts = [("compute", times.compute_s), ("all-reduce", times.tp_comm_s), ("pipeline", times.pp_comm_s)]
     parts += [("expert exchange", times.ep_comm_s), ("fixed", times.fixed_s)]
     shown = " + ".join(f"{name} {seconds * 1e3:.1f}" for name, seconds in parts if seconds > 0)
-    asked = f"  (asked <= {milliseconds(tpot)})" if tpot is not None else ""
+    asked = _asked(tpot, replica, "tpot_s")
     yield (
         f"time per token   {milliseconds(times.tpot_s)}{asked}   {shown}   overhead {percent(times.overhead)}   "
         f"efficiency {percent(times.efficiency)}" + (f" (asked >= {percent(efficiency)})" if efficiency is not None else "")
     )
-    asked = f"  (asked <= {milliseconds(ttft)})" if ttft is not None else ""
+    asked = _asked(ttft, replica, "ttft_s")
     waits = f" + waiting {milliseconds(times.queueing_s)}" if times.queueing_s > 0 else ""
     yield (
         f"first token      {milliseconds(times.ttft_s)}{asked}   prefill {milliseconds(times.prefill_compute_s)} + "
@@ -132,6 +132,15 @@ def _figures(
         f"throughput       {replica.throughput_tokens_s:,.0f} output tokens/s a replica at batch {shape.batch}; "
         f"serves {deployment.capacity:,.6g} of {deployment.load:,.6g} {deployment.load_unit} asked"
     )
+
+
+def _asked(target: float | None, replica: ReplicaDocument, figure: str) -> str:
+    """What was asked of a time, and the percentile of it where one was asked for."""
+    tail = replica.tail
+    words = "" if tail is None else f"P{tail.percentile:g} {milliseconds(getattr(tail, figure))}"
+    if target is not None:
+        words += ("  " if words else "") + f"asked <= {milliseconds(target)}"
+    return f"  ({words})" if words else ""
 
 
 def _alternatives(plan: PlanDocument) -> Iterator[str]:
