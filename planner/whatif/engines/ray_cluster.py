@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,8 @@ from planner.diagnostics import Diagnostic, PlannerError
 from planner.whatif.engines import Work
 from planner.whatif.engines.worker import MOST_DEATHS, died, solve_here
 from planner.whatif.results import Solved
+
+SECONDS_TO_ANSWER = 10.0
 
 
 def ray_cluster(work: Work, address: str | None, jobs: int | None) -> Iterator[tuple[str, Solved]]:
@@ -44,11 +47,19 @@ def _connect(ray: Any, address: str | None, jobs: int | None) -> None:
         if address is None:
             ray.init(num_cpus=jobs, include_dashboard=False, log_to_driver=False, logging_level="error")
         else:
+            _knock(address)
             ray.init(address=address, log_to_driver=False, logging_level="error")
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         hint = "start a cluster with `ray start --head` and name its address, or leave --address out to use this machine"
         raise PlannerError([Diagnostic("CLUSTER_NOT_REACHED", f"no Ray cluster at {address}: {reason}", hint)]) from None
+
+
+def _knock(address: str) -> None:
+    """Refuse an address where nobody listens; Ray would try it for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
 
 
 def _tasks(ray: Any, work: Work) -> Iterator[tuple[str, Solved]]:
