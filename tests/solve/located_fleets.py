@@ -53,16 +53,19 @@ def located_instance(seed: int) -> Instance:
     if draw.random() < 0.3:
         pools.append(located_pool(draw, 100))
     deployments = draw.choice([1, 1, 2])
+    rules = [random_rules(draw) for _ in range(deployments)]
+    # Where any part may go unserved brute force tries every number of replicas: larger ones are fewer.
+    smallest = 2 if any(rule.may_go_unserved for rule in rules) else 1
     rows = []
     for deployment in range(deployments):
         for _ in range(draw.randint(1, 2)):
-            size = draw.choice([1, 2, 2, 3, 4])
+            size = max(smallest, draw.choice([1, 2, 2, 3, 4]))
             groups, container = 1, Container.ANYWHERE
             if draw.random() < 0.4:
-                groups, size, container = draw.choice([2, 2, 3]), draw.choice([1, 2]), draw.choice(list(Container))
+                groups, size, container = draw.choice([2, 2, 3]), max(smallest, draw.choice([1, 2])), draw.choice(list(Container))
             capacity = draw.randint(1, 3) * size * groups
             price = draw.randint(1, 4) * size * groups
             rows.append(ShapeRow(size, capacity, price, deployment, draw.randrange(len(pools)), groups, container))
     limits = [ReplicaLimits(draw.choice([0, 0, 0, 2]), draw.choice([None, None, 3]), draw.random() < 0.1) for _ in range(deployments)]
     loads = [draw.randint(1, 7) for _ in range(deployments)]
-    return instance_of(rows, loads, pools, limits, rules=[random_rules(draw) for _ in range(deployments)])
+    return instance_of(rows, loads, pools, limits, rules=rules)
