@@ -13,7 +13,7 @@ from planner.catalog.dtypes import bytes_per_element
 from planner.cost.collectives import all_reduce_volume, ring_hops, tree_hops
 from planner.cost.hockney import ONE_SHOT_KINDS, SMALL_MESSAGE, link_constants
 from planner.cost.paper import ONE_SHOT_START
-from planner.cost.traffic import algorithms, exchange_seconds, hop_seconds, reduce_seconds, token_bytes
+from planner.cost.traffic import token_bytes, traffic
 from planner.plan.shape import Degrees
 from planner.topology.paths import LinkPath
 
@@ -140,7 +140,7 @@ def _paper_experts(case: Case, degrees: Degrees, tokens: float) -> list[Exchange
 def _measured(case: Case, degrees: Degrees, tokens: float, chosen: str) -> tuple[Exchange, ...]:
     """Exchanges as the libraries were measured: latency is what the same call takes with one token, transfer the rest."""
     setting, layout = case.setting, case.hardware.layout(degrees)
-    shapes = shape_arrays(case, [(degrees, max(degrees.data_parallel, 1))])
+    sent = traffic(setting, shape_arrays(case, [(degrees, max(degrees.data_parallel, 1))]))
     size, one = np.array([tokens]), np.array([1.0])
     found = []
 
@@ -154,12 +154,12 @@ def _measured(case: Case, degrees: Degrees, tokens: float, chosen: str) -> tuple
 
     ranks = degrees.tensor_parallel
     if ranks > 1:
-        name = chosen if chosen != "none" else str(algorithms(setting, shapes, size)[0])
+        name = chosen if chosen != "none" else str(sent.algorithm(size)[0])
         hops, volume = _library_terms(case, name, ranks, tokens * token_bytes(setting))
-        seconds = (float(reduce_seconds(setting, shapes, one)[0]), float(reduce_seconds(setting, shapes, size)[0]))
+        seconds = (float(sent.reduce(one)[0]), float(sent.reduce(size)[0]))
         add("all-reduce", name, layout.tp_level, all_reduce_calls(case, degrees), hops, volume, seconds)
     if degrees.pipeline_parallel > 1:
-        seconds = (float(hop_seconds(setting, shapes, one)[0]), float(hop_seconds(setting, shapes, size)[0]))
+        seconds = (float(sent.hop(one)[0]), float(sent.hop(size)[0]))
         volume = tokens * token_bytes(setting) / ranks
         add("pipeline hop", "send", layout.replica_level, degrees.pipeline_parallel - 1, 1.0, volume, seconds)
     moe = [
@@ -168,7 +168,7 @@ def _measured(case: Case, degrees: Degrees, tokens: float, chosen: str) -> tuple
     if moe and degrees.data_parallel > 1:
         stage = size * degrees.data_parallel
         first = one * degrees.data_parallel
-        seconds = (float(exchange_seconds(setting, shapes, first)[0]), float(exchange_seconds(setting, shapes, stage)[0]))
+        seconds = (float(sent.exchange(first)[0]), float(sent.exchange(stage)[0]))
         volume = 2.0 * tokens * token_bytes(setting) * moe[0][0].experts_per_token
         name = "dispatch-combine" if degrees.expert_parallel > 1 else "gather-scatter"
         add("experts", name, layout.stage_level, sum(count for _, count in moe), degrees.stage_gpus - 1.0, volume, seconds)

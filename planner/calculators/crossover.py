@@ -27,7 +27,7 @@ from planner.cost.collectives import all_reduce_volume, ring_hops, tree_hops
 from planner.cost.compute import layer_matrices, peak_flops
 from planner.cost.hockney import ACHIEVED_FLOPS, ONE_SHOT_KINDS, SMALL_MESSAGE, active_bytes, active_parameters, link_constants
 from planner.cost.tensors import layer_tensors
-from planner.cost.traffic import reduce_seconds
+from planner.cost.traffic import traffic
 from planner.plan.shape import Degrees
 
 DEGREES: Final = (8,)
@@ -142,7 +142,7 @@ def _exchange(case: Case, degree: int, tokens: float) -> float:
     calls = all_reduce_calls(case, Degrees(degree))
     if case.setting.profile == "calibrated":
         shapes = shape_arrays(case, [(Degrees(degree), 1)])
-        return calls * float(reduce_seconds(case.setting, shapes, np.array([float(tokens)]))[0])
+        return calls * float(traffic(case.setting, shapes).reduce(np.array([float(tokens)]))[0])
     message = tokens * _token(case)
     bandwidth = link_constants(case.hardware.path(case.hardware.level_of(degree)))[1]
     starts = _starts(case, degree)
@@ -186,10 +186,11 @@ def _measured_batch(case: Case, degree: int) -> tuple[float, str]:
         active = matrices.experts_per_token / matrices.experts if matrices.experts else 0.0
         read += count * float(matrices.read[0] + active * matrices.expert_read[0])
     calls = all_reduce_calls(case, Degrees(degree))
+    sent = traffic(setting, shapes)
     low, high = 0, MOST_TOKENS
 
     def longer(batch: int) -> bool:
-        return calls * float(reduce_seconds(setting, shapes, np.array([float(batch)]))[0]) >= read
+        return calls * float(sent.reduce(np.array([float(batch)]))[0]) >= read
 
     if longer(1):
         return 0.0, "measured"
