@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,13 @@ def evaluate_table(
     """Evaluate layouts whose memory is known, each at its best batch up to `most` [n]."""
     grid = table.layouts
     refused = [_memory_rejection(context, table, int(row)) for row in np.flatnonzero(table.memory.max_sequences < 1)]
+    longest = _longest_context(context)
+    if longest is not None:
+        # Engines refuse to start when the cache cannot hold one context of the length they are started for.
+        whole = Evaluated(grid, table.shapes, memory(longest.setting, table.shapes, table.memory.partitions))
+        short = (whole.memory.max_sequences < 1) & (most >= 1)
+        refused += [_memory_rejection(longest, whole, int(row)) for row in np.flatnonzero(short)]
+        most = np.where(short, np.int64(0), most)
 
     def times_of(shapes: ShapeArrays) -> TimesTable:
         return evaluate(context.setting, shapes)
@@ -87,6 +94,14 @@ def evaluate_table(
     shapes = with_batch(select(table.shapes, rows), batch)
     held = memory(context.setting, shapes, [table.memory.partitions[int(row)] for row in rows])
     return _shapes(context, [grid[int(row)] for row in rows], shapes, held, times_of(shapes), price_per_gpu), refused
+
+
+def _longest_context(context: PoolSetting) -> PoolSetting | None:
+    """The same question for one context of max_model_len tokens; None where a request of the workload is as long."""
+    setting = context.setting
+    if setting.max_model_len <= setting.prompt_tokens + setting.output_tokens:
+        return None
+    return replace(context, setting=replace(setting, prompt_tokens=float(setting.max_model_len), output_tokens=0.0))
 
 
 def smaller_batches(rows: IntArray, batch: IntArray) -> tuple[IntArray, IntArray]:
