@@ -20,14 +20,14 @@ from planner.solve.rules.priority import levels
 FIRST_SHARE = 0.05
 """Share of the effort of the first, short run."""
 
-MANY = 4
-"""Deployments from which taking them apart comes first."""
+MANY = 8
+"""Deployments from which taking them apart comes first; few are decided faster as a whole."""
 
 DECOMPOSITION_SHARE = 0.25
 """Share of the effort of each combination of deployments' choices."""
 
 NEAR = 2e-4
-"""Relative gap below which the long run is left out."""
+"""Relative gap below which the long run is left out where deployments are many: the program as a whole tells nothing more there."""
 
 SECONDARY_SHARE = {"cost": 0.05, "gpus": 0.05, "token_time": 0.02, "communication": 0.02, "whole_scopes": 0.01, "order": 0.005}
 """Share of the effort that each tie-breaking stage gets."""
@@ -130,7 +130,7 @@ class Search:
             result = self.run(name, model.program, objective, FIRST_SHARE)
         if not self._ended(result) and not many and (apart := self._apart(model, objective)) != NOTHING:
             result = better(apart, result)
-        if not self._ended(result):
+        if not self._ended(result) and not (many and near(result)):
             start = result.values if result.values is not None else self._start(model)
             if start is not None:
                 value = evaluate(objective, start)
@@ -139,8 +139,7 @@ class Search:
             # What is proved so far spares the solver from proving it again.
             bounded = model.program.copy()
             bounded.add_row("bound", objective, lower=result.bound, upper=result.objective)
-            share = FIRST_SHARE if near(result) else 1.0
-            result = better(result, self.run(name, bounded, objective, share, hint))
+            result = better(result, self.run(name, bounded, objective, 1.0, hint))
         if not self._ended(result) and not near(result) and highs.available():
             left = self.limits().seconds
             opinion = self.guarded(lambda: highs.minimise(model.program, objective, seconds=left, seed=self.options.seed))

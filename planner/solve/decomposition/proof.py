@@ -12,6 +12,7 @@ from planner.plan.outcome import Status
 from planner.solve import cpsat
 from planner.solve.decomposition.columns import Bound, Generation
 from planner.solve.decomposition.combining import Choices, choices, combine, live_rows, undominated
+from planner.solve.decomposition.joining import join
 from planner.solve.decomposition.listing import near
 from planner.solve.decomposition.split import Parts, objective_unit, split
 from planner.solve.model import Model
@@ -36,8 +37,11 @@ ROUNDS = 24
 LISTED = 60_000
 """Most choices of one deployment in a list that is to be complete."""
 
-COMBINED = (60, 3_000)
-"""Most choices that CP-SAT combines at once: of one deployment on average, and of all together."""
+COMBINED = 3_000
+"""Most choices of all deployments that are combined at once."""
+
+SHARED = 60
+"""Most choices of one deployment, on average, that CP-SAT combines."""
 
 WORK = 300_000
 """Most choices that all lists of one search hold together; lists end there, on every machine alike."""
@@ -128,13 +132,18 @@ class _Proof:
     def _combine(self, listed: list[Choices]) -> Result | None:
         """Best combination of the listed choices; None when too many of them matter."""
         live = live_rows(self.parts, listed)
-        most = min(COMBINED[0] * len(listed), COMBINED[1])
+        joinable = self.upper is not None and not len(self.parts.others)
+        most = COMBINED if joinable else min(SHARED * len(listed), COMBINED)
         thinned: list[Choices] = []
         for mine in listed:
             thin = undominated(mine, live, most - sum(map(len, thinned)))
             if thin is None:
                 return None
             thinned.append(thin)
+        if joinable and self.upper is not None and (found := join(self.parts, thinned, live, self.start, self.upper)) is not None:
+            return found
+        if sum(map(len, thinned)) > SHARED * len(listed):
+            return None
         left = None if self.ends is None else max(0.0, self.ends - time.monotonic())
         # A gap asked for is measured against the bound of all plans, not that of the lists.
         limits = replace(self.limits, seconds=left, gap=0.0)
