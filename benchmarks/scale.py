@@ -1,0 +1,209 @@
+"""Scale targets: what is proved on synthetic fleets, in how many CPU seconds, in how much memory.
+
+    python -m benchmarks.scale                          every row of the table, every seed
+    python -m benchmarks.scale 1024x5:1-20 10240x50:2   GPUs x models, with seeds
+    python -m benchmarks.scale --whole 10240x20:1       problem file to audited plan, on catalog models
+
+Every instance runs in a process of its own, on default options. Times are CPU seconds of that process (user and system, all threads); imports and the drawing
+of the fleet do not count. `proof` is the time until the cost is decided, `all` has the tie-breaking stages, the placement and the check too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+
+
+class Target(NamedTuple):
+    """One row of the table: fleet, seeds, gap allowed [share], CPU seconds, memory [MB]."""
+
+    gpus: int
+    models: int
+    seeds: range
+    gap: float
+    seconds: float
+    memory: float | None = None
+
+
+TARGETS = (
+    Target(1_024, 5, range(1, 21), 0.0, 1.0),
+    Target(1_024, 20, range(1, 9), 0.0, 1.0),
+    Target(10_240, 20, range(1, 7), 2e-4, 5.0),
+    Target(10_240, 50, range(1, 4), 2e-4, 5.0),
+    Target(102_400, 50, range(1, 4), 5e-4, 10.0, 500),
+    Target(1_000_000, 100, range(1, 2), 5e-4, 30.0, 1_000),
+)
+
+
+def recheck(instance: Any, placed: Sequence[Any], cost: int) -> None:
+    """Check a placement against the instance alone, in exact integers: groups in free GPUs, loads served, money as told."""
+    columns = instance.shapes
+    shape = np.array([replica.shape for replica in placed], dtype=np.int64)
+    counts = np.bincount(shape, minlength=len(columns))
+    served = np.bincount(columns.deployment, weights=counts * columns.capacity, minlength=instance.deployments)
+    assert (served >= instance.loads).all(), "a load is not served"
+    assert int(counts @ columns.price) == cost, "the money is not what the plan says"
+    taken: dict[int, list[tuple[int, int]]] = {}
+    for replica in placed:
+        assert len(replica.groups) == columns.groups[replica.shape]
+        for group in replica.groups:
+            assert len(group.positions) == columns.size[replica.shape]
+            taken.setdefault(int(columns.pool[replica.shape]), []).extend((group.scope, position) for position in group.positions)
+    for pool, gpus in taken.items():
+        used = np.array(gpus, dtype=np.int64)
+        assert len(np.unique(used, axis=0)) == len(used), "a GPU is used twice"
+        assert (used[:, 1] < instance.pools[pool].free[used[:, 0]]).all(), "a GPU is not free"
+
+
+def one(gpus: int, models: int, seed: int) -> dict[str, Any]:
+    """Solve, place and check one synthetic fleet."""
+    from benchmarks.fleets import instance as draw
+    from planner.solve import search
+    from planner.solve.objectives import decide
+    from planner.solve.options import SolveOptions
+    from planner.solve.placement import place
+    from planner.solve.rules import RULES
+
+    instance = draw(gpus, models, seed)
+    proved: list[float] = []
+    primary = search.Search.primary
+
+    def timed(self: Any, *arguments: Any) -> Any:
+        found = primary(self, *arguments)
+        proved.append(time.process_time() - begun)
+        return found
+
+    search.Search.primary = timed  # type: ignore[method-assign]
+    begun = time.process_time()
+    decision = decide(instance, SolveOptions(), RULES)
+    decided = time.process_time()
+    told: dict[str, Any] = {"status": decision.status.value, "proof": proved[0] if proved else decided - begun, "gap": 0.0}
+    if decision.model is not None:
+        stage = decision.stages[0]
+        placed = place(decision.model, decision.values)
+        told["place"] = time.process_time() - decided
+        recheck(decision.model.instance, placed, stage.value)
+        told |= {"cost": stage.value, "bound": stage.bound, "gap": (stage.value - (stage.bound or 0)) / stage.value}
+    return told | {"all": time.process_time() - begun, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def whole(gpus: int, models: int, seed: int) -> dict[str, Any]:
+    """Problem document to audited plan: CPU seconds of every room."""
+    import tempfile
+
+    from benchmarks.fleet_problem import problem
+    from planner.answer.document import plan_document
+    from planner.audit.audit import audit
+    from planner.candidates.menu import build_menu
+    from planner.diagnostics import errors
+    from planner.problem.load import load_problem
+    from planner.solve import SolveOptions, solve
+
+    laps: dict[str, Any] = {}
+
+    def lap(name: str, begun: float) -> float:
+        laps[name] = time.process_time() - begun
+        return time.process_time()
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "problem.json"
+        path.write_text(json.dumps(problem(gpus, models, seed)), encoding="utf-8")
+        clock = time.process_time()
+        loaded = load_problem(str(path))
+    clock = lap("load", clock)
+    menu = build_menu(loaded)
+    clock = lap("menu", clock)
+    outcome = solve(loaded.problem, loaded.fabric, menu.shapes, menu.loads, SolveOptions())
+    clock = lap("solve", clock)
+    plan = plan_document(loaded, menu, outcome, ())
+    clock = lap("document", clock)
+    found = errors(audit(loaded.problem, loaded.fabric, loaded.architectures, plan)) if outcome.replicas else ()
+    lap("audit", clock)
+    gap = None if outcome.objective is None else outcome.objective.gap
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"status": outcome.status.value, "gap": gap, "shapes": len(menu.shapes), "faults": len(found), **laps, "memory": memory}
+
+
+def apart(way: str, gpus: int, models: int, seed: int) -> dict[str, Any]:
+    """Run one case in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.scale", f"--{way}-here", f"{gpus}x{models}:{seed}"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def table(targets: Sequence[Target]) -> None:
+    """Print one line a seed, and one a row with medians, worst cases and what of the target is met."""
+    for target in targets:
+        found = []
+        for seed in target.seeds:
+            told = apart("one", target.gpus, target.models, seed)
+            found.append(told)
+            print(
+                f"  {target.gpus:>8} x {target.models:<3} seed {seed:<2} {told['status']:>10}  gap {100 * told['gap']:.4f} %  proof {told['proof']:6.2f} s"
+                f"  place {told.get('place', 0.0):5.2f} s  all {told['all']:6.2f} s  {told['memory']:4.0f} MB",
+                flush=True,
+            )
+        met = sum(1 for told in found if told["gap"] <= target.gap and told["proof"] <= target.seconds)
+        met_all = sum(1 for told in found if told["gap"] <= target.gap and told["all"] <= target.seconds)
+        words = " ".join(
+            f"{name} median {statistics.median(r[name] for r in found):.2f} worst {max(r[name] for r in found):.2f} s;"
+            for name in ("proof", "all")
+        )
+        memory = max(told["memory"] for told in found)
+        print(
+            f"{target.gpus} x {target.models}: worst gap {100 * max(told['gap'] for told in found):.4f} % (allowed {100 * target.gap:g} %); {words}"
+            f" {memory:.0f} MB; within {target.seconds:g} s by proof {met}, with all {met_all} of {len(found)}",
+            flush=True,
+        )
+
+
+def cases(names: Sequence[str]) -> list[Target]:
+    """Targets of the cases named, `GPUSxMODELS:FIRST-LAST`."""
+    found = []
+    for name in names:
+        fleet, _, seeds = name.partition(":")
+        gpus, models = map(int, fleet.split("x"))
+        first, _, last = (seeds or "1").partition("-")
+        row = next(
+            (target for target in TARGETS if (target.gpus, target.models) == (gpus, models)), Target(gpus, models, range(1), 0.0, 10.0)
+        )
+        found.append(row._replace(seeds=range(int(first), int(last or first) + 1)))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--whole", action="store_true", help="problem file to audited plan")
+    for way in ("one", "whole"):
+        parser.add_argument(f"--{way}-here", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    targets = cases(arguments.cases) or list(TARGETS)
+    if arguments.one_here or arguments.whole_here:
+        (target,) = targets
+        print(json.dumps((one if arguments.one_here else whole)(target.gpus, target.models, target.seeds[0])))
+    elif arguments.whole:
+        for target in targets:
+            for seed in target.seeds:
+                told = apart("whole", target.gpus, target.models, seed)
+                words = "  ".join(f"{name} {value:.2f}" if isinstance(value, float) else f"{name} {value}" for name, value in told.items())
+                print(f"{target.gpus} x {target.models} seed {seed}: {words}", flush=True)
+    else:
+        table(targets)
+
+
+if __name__ == "__main__":
+    main()
