@@ -31,7 +31,7 @@ def fleet(seed: int) -> Instance:
     return instance_of(rows, [draw.randint(3, 25) for _ in range(3)], pools)
 
 
-def assert_joined_equals_combined(seed: int) -> Status | None:
+def assert_joined_equals_combined(seed: int, distance: int) -> Status | None:
     model = build(fleet(seed), RULES)
     parts = split(model, model.cost)
     assert parts is not None
@@ -39,7 +39,7 @@ def assert_joined_equals_combined(seed: int) -> Status | None:
     bound = generation.run()
     if bound is None or generation.impossible:
         return None
-    upper = bound.value + random.Random(seed).randint(0, 4)
+    upper = bound.value + distance
     slack = (upper - 1) * bound.scale - bound.exact
     listed = []
     for deployment, costs in enumerate(bound.costs(parts)):
@@ -54,19 +54,22 @@ def assert_joined_equals_combined(seed: int) -> Status | None:
     assert joined.objective == combined.objective
     if joined.values is not None:
         assert not model.program.violated(joined.values)
+        assert joined.objective is not None
+        better = joining.join(parts, listed, live, bound, joined.objective)
+        assert better is not None
+        assert better.status is Status.INFEASIBLE
     return joined.status
 
 
 def test_joined_lists_equal_cp_sat():
-    found = [assert_joined_equals_combined(seed) for seed in range(80)]
-    assert found.count(Status.OPTIMAL) >= 10
-    assert found.count(Status.INFEASIBLE) >= 5
+    found = [assert_joined_equals_combined(seed, distance) for seed in range(60) for distance in (1, 3, 9)]
+    assert found.count(Status.OPTIMAL) >= 50
 
 
 @pytest.mark.thorough
 def test_many_joined_lists_equal_cp_sat():
-    found = [assert_joined_equals_combined(seed) for seed in range(1000, 2000)]
-    assert found.count(Status.OPTIMAL) >= 100
+    found = [assert_joined_equals_combined(seed, distance) for seed in range(1000, 1500) for distance in (1, 2, 5, 12)]
+    assert found.count(Status.OPTIMAL) >= 500
 
 
 def test_too_many_pairs_are_left_to_the_solver(monkeypatch):

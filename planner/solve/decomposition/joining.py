@@ -15,7 +15,7 @@ from planner.solve.instance import BoolArray, IntArray
 from planner.solve.result import Result
 
 PAIRS = 400_000
-"""Most pairs of a combination so far and a choice that one step looks at."""
+"""Most pairs of a combination so far and a choice that all steps together look at."""
 
 # What is computed in doubles may exceed the budget by this share of it, so that nothing is lost to rounding.
 ROUNDING = 1e-9
@@ -47,13 +47,15 @@ def join(parts: Parts, listed: Sequence[Choices], live: BoolArray, start: Bound,
     order = sorted(range(len(listed)), key=lambda deployment: (len(listed[deployment]), deployment))
     fills = [listed[deployment].use[:, live].max(axis=0, initial=0) for deployment in order]
     joined = _Joined(*(np.zeros(shape, dtype=np.int64) for shape in (1, 1, (1, len(room)), (1, 0))))
+    looked = 0
     for step, deployment in enumerate(order):
         mine = listed[deployment]
         excess = mine.counts @ np.array(costs[deployment], dtype=np.int64) - start.least[deployment]
         ranked = np.argsort(excess, kind="stable")
         fitting = np.searchsorted(excess[ranked], budget - joined.excess, side="right")
         total = int(fitting.sum())
-        if total > PAIRS:
+        looked += total
+        if looked > PAIRS:
             return None
         parent = np.repeat(np.arange(len(fitting)), fitting)
         choice = ranked[np.arange(total) - np.repeat(np.cumsum(fitting) - fitting, fitting)]
