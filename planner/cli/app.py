@@ -21,6 +21,8 @@ EPILOGUE = (
     "70 internal, 130 interrupted."
 )
 
+STDIN_PATH = "/dev/stdin"
+
 app = App(
     name="planner",
     help="Plan LLM inference deployments: parallelism, GPU placement, cost and proof.",
@@ -35,9 +37,9 @@ app.command("planner.cli.validate:validate", name="validate")
 app.command("planner.cli.catalog:catalog", name="catalog")
 app.command("planner.cli.schema:schema", name="schema")
 app.command("planner.cli.init:init", name="init")
-app.command("planner.cli.topology:topology", name="topology")
 app.command("planner.cli.whatif:whatif", name="whatif")
 app.command("planner.cli.diff:diff", name="diff")
+app.command("planner.cli.topology:topology", name="topology")
 app.command("planner.cli.estimate:estimate", name="estimate")
 app.command("planner.cli.scaling:scaling", name="scaling")
 app.command("planner.cli.crossover:crossover", name="crossover")
@@ -52,8 +54,10 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; bad input ends in diagnostics on stderr, never in a traceback."""
     from planner.cli.console import diagnostics_document, print_json
 
+    # A lone `-` is standard input, not an option without a name.
+    words = [STDIN_PATH if word == "-" else word for word in arguments]
     try:
-        result = app(list(arguments), exit_on_error=False, print_error=True)
+        result = app(words, exit_on_error=False, print_error=True)
     except CycloptsError:
         return ExitCode.USAGE
     except PlannerError as error:

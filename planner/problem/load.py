@@ -70,7 +70,7 @@ def read_problem(path: str) -> Source:
     source = _read(path)
     named = source.data.get("topology")
     if isinstance(named, str) and named:
-        folder = FilePath() if path == STDIN else FilePath(path).parent
+        folder = FilePath() if path in STDIN else FilePath(path).parent
         try:
             inner = _read(without_detours(folder / named))
         except PlannerError:
@@ -130,7 +130,7 @@ def _read(path: str) -> Source:
 
 
 def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProblem:
-    folder = FilePath() if path == STDIN else FilePath(path).parent
+    folder = FilePath() if path in STDIN else FilePath(path).parent
     mine, of_topology, faults = read_overrides(overrides)
     inline = isinstance(source.data.get("topology"), dict)
     faults += apply_overrides(source, Problem, mine)

@@ -14,7 +14,7 @@ from planner.diagnostics import Diagnostic, Place, PlannerError
 
 # A fleet of a hundred thousand GPUs takes a few kilobytes with host lists and some megabytes as a graph; a file beyond this is something else.
 LARGEST_FILE: Final = 32 * 2**20
-STDIN: Final = "-"
+STDIN: Final = ("-", "/dev/stdin")
 STDIN_NAME: Final = "<stdin>"
 
 # YAML's printable characters, and the byte-order mark; a lone surrogate cannot come out of UTF-8.
@@ -23,7 +23,7 @@ _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\
 
 def display_name(path: str) -> str:
     """Name of a source as diagnostics show it."""
-    return STDIN_NAME if path == STDIN else path
+    return STDIN_NAME if path in STDIN else path
 
 
 def read_source(path: str) -> str:
@@ -61,7 +61,7 @@ def read_bounded(path: str, shorten: str) -> bytes:
 
 
 def _read_bytes(path: str) -> bytes:
-    if path == STDIN:
+    if path in STDIN:
         return sys.stdin.buffer.read(LARGEST_FILE + 1)
     with Path(path).open("rb") as file:
         return file.read(LARGEST_FILE + 1)

@@ -40,7 +40,7 @@ def open_base(path: str, overrides: Sequence[str] = ()) -> Base:
     PlannerError
         With every fault of the problem's files, at their places.
     """
-    if path != STDIN:
+    if path not in STDIN:
         loaded = load_problem(path, overrides)
         source = read_problem(path)
     else:

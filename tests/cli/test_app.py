@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from planner.cli.app import run
 
+ROOT = Path(__file__).parents[2]
 SHIPPED = "problems/two_node_h100.yaml"
 
 
@@ -63,3 +65,12 @@ def test_the_catalog_lists_itself_three_ways(kind, capsys):
     assert capsys.readouterr().out.count("\n") > 1
     assert run(["catalog", kind, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[kind]
+
+
+def test_a_hyphen_reads_standard_input():
+    """A problem may be piped in; its paths are relative to the working folder."""
+    text = (ROOT / SHIPPED).read_text(encoding="utf-8").replace("../topologies", "topologies")
+    code = "import sys; from planner.cli.app import run; sys.exit(run(['validate', '-']))"
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert "two-node-h100" in done.stdout
