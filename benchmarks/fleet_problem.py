@@ -60,7 +60,7 @@ def topology(where: Fleet) -> dict[str, Any]:
     }
 
 
-def problem(gpus: int, models: int, seed: int, filled: float = 0.3) -> dict[str, Any]:
+def problem(gpus: int, models: int, seed: int, filled: float = 1.0) -> dict[str, Any]:
     """Problem document whose loads are drawn for about `filled` of the free GPUs."""
     where = fleet(gpus, seed)
     draw = random.Random(seed * 15_485_863 + gpus * 31 + models)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from planner.plan.outcome import Status
 from planner.solve.dominance import worth_keeping
-from planner.solve.instance import BoolArray, Instance, IntArray
+from planner.solve.instance import Instance, IntArray
 from planner.solve.model import Model, Rule
 from planner.solve.options import SolveOptions
 from planner.solve.result import Result
@@ -17,18 +17,17 @@ from planner.solve.search import Decision, Search, Stage, break_ties, expression
 
 def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> Decision:
     """Choose the counts of an instance: its objective first, then the tie-breaking stages."""
-    # A shape kept for the objective stays for the ties, whatever else the coarser mask drops.
-    needed = worth_keeping(instance, ties=False)
-    kept = worth_keeping(instance) | needed
-    pruned = instance.keep(kept)
+    pruned = instance.keep(worth_keeping(instance))
     served = set(pruned.shapes.deployment.tolist())
     if any(deployment not in served and pruned.must_serve(deployment) for deployment in range(instance.deployments)):
         return Decision(Status.INFEASIBLE)
     search = Search(pruned, options, rules)
-    short = _serve_most(search, instance.keep(needed))
+    # What the ties do not need the objective does not need either: the second look is at those that are left.
+    needed = pruned.keep(worth_keeping(pruned, ties=False))
+    short = _serve_most(search, needed)
     if short is not None and short.values is None:
         return Decision(short.status, stopped_by=short.stopped_by)
-    decision = _latency(search) if instance.objective == "latency" else _minimise(search, instance, needed, kept)
+    decision = _latency(search) if instance.objective == "latency" else _minimise(search, needed)
     if short is not None and decision.status is Status.OPTIMAL:
         # The order of importance comes first: without its proof the rest proves nothing about the whole.
         decision.status, decision.stopped_by = Status.FEASIBLE, short.stopped_by
@@ -52,9 +51,9 @@ def _serve_most(search: Search, instance: Instance) -> Result | None:
         search.promised.append(result.objective)
 
 
-def _minimise(search: Search, instance: Instance, needed: BoolArray, kept: BoolArray) -> Decision:
-    """Minimise cost, GPUs or the negated share over the needed shapes, then break ties over all that were kept."""
-    model = search.build(instance.keep(needed))
+def _minimise(search: Search, instance: Instance) -> Decision:
+    """Minimise cost, GPUs or the negated share over the shapes that it needs, then break ties over all that were kept."""
+    model = search.build(instance)
     objective = expression(model, instance.objective)
     result = search.primary(instance.objective, model, objective)
     if result.values is None or result.objective is None:
@@ -65,7 +64,7 @@ def _minimise(search: Search, instance: Instance, needed: BoolArray, kept: BoolA
         bound = -model.program.upper[model.share]
     decision.stages.append(Stage(instance.objective, result.objective, bound))
     model.program.add_row("fixed", objective, upper=result.objective)
-    if int(kept.sum()) > int(needed.sum()):
+    if len(search.instance.shapes) > len(instance.shapes):
         search.widen(decision, search.instance, instance.objective, result.objective)
     break_ties(search, decision, {instance.objective: result.objective})
     return decision
