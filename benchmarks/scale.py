@@ -199,6 +199,7 @@ def main() -> None:
         for target in targets:
             for seed in target.seeds:
                 told = apart("whole", target.gpus, target.models, seed)
+                told["gap"] = "none" if told["gap"] is None else f"{100 * told['gap']:.4f} %"
                 words = "  ".join(f"{name} {value:.2f}" if isinstance(value, float) else f"{name} {value}" for name, value in told.items())
                 print(f"{target.gpus} x {target.models} seed {seed}: {words}", flush=True)
     else:
