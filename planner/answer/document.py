@@ -15,6 +15,7 @@ from planner.candidates.alternatives import ranked_alternatives
 from planner.candidates.checklist import checklist
 from planner.candidates.menu import TOKENS, Menu
 from planner.catalog.digest import catalog_sha256
+from planner.cost.money import per_million_tokens
 from planner.diagnostics import Diagnostic
 from planner.plan.document import (
     AlternativeDocument,
@@ -164,7 +165,7 @@ def _times(times: TimeFigures) -> TimesDocument:
 
 def _replica(placed: PlacedReplica, gpu_names: Sequence[str], price: float | None) -> ReplicaDocument:
     shape = placed.shape
-    per_token = None if price is None else dollars_per_million(price, shape.throughput)
+    per_token = None if price is None else float(per_million_tokens(price, shape.throughput))
     return ReplicaDocument(
         shape=shape_document(shape, gpu_names),
         ranks=tuple(
@@ -188,11 +189,6 @@ def _replica(placed: PlacedReplica, gpu_names: Sequence[str], price: float | Non
         usd_per_million_output_tokens=per_token,
         tail=None if shape.tail is None else TailDocument(percentile=shape.tail.percentile, tpot_s=shape.tail.tpot, ttft_s=shape.tail.ttft),
     )
-
-
-def dollars_per_million(price_per_hour: float, tokens_per_second: float) -> float:
-    """Price of a million tokens made at `tokens_per_second` for `price_per_hour`."""
-    return price_per_hour / (tokens_per_second * 3600.0) * 1e6
 
 
 def _deployments(
@@ -222,7 +218,9 @@ def _deployments(
                 load_unit=menu.load_units[index],
                 capacity=capacity,
                 price_per_hour=price,
-                usd_per_million_output_tokens=None if price is None or not tokens else dollars_per_million(price, min(served, tokens)),
+                usd_per_million_output_tokens=None
+                if price is None or not tokens
+                else float(per_million_tokens(price, min(served, tokens))),
                 replicas=tuple(replicas),
                 unserved=unserved(loaded, menu, outcome, index),
             )
