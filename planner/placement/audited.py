@@ -19,7 +19,7 @@ from planner.topology.pools import Pool
 # Checks of claims: a placement as given claims nothing, its figures are computed here.
 CLAIMS = frozenset({"document", "legality", "memory", "times", "billing", "money", "objective"})
 # Consequences of how a placement is written down as a plan; what is behind them is said in other words.
-CONSEQUENCES = frozenset({"GPU_TYPE_MISMATCH", "LOCALITY_MISMATCH", "LOAD_MISMATCH", "CAPACITY_MISMATCH"})
+CONSEQUENCES = frozenset({"GPU_TYPE_MISMATCH", "LOCALITY_MISMATCH", "LOAD_MISMATCH", "CAPACITY_MISMATCH", "UNSERVED_MISMATCH"})
 
 
 def audited(loaded: LoadedProblem, plan: PlanDocument, placed: Mapping[str, Placed], *, counted: bool) -> Iterator[Diagnostic]:

@@ -27,8 +27,11 @@ class RunningReplica(Frozen):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What must be the same for a replica to go on running: everything but its batch and its place."""
-        degrees = (self.tp, self.pp, self.ep, self.dp)
+        """What must be the same for a replica to go on running: everything but its batch and its place.
+
+        A placement written by hand may have more or fewer ranks than its degrees ask for; such a replica is of a kind of its own.
+        """
+        degrees = (self.tp, self.pp, self.ep, self.dp, len(self.ranks))
         return (self.deployment, self.model, self.engine, self.gpu, *degrees, self.weights_dtype, self.kv_dtype)
 
     @property

@@ -14,7 +14,7 @@ from planner.solve.placement import place, touched_whole_scopes
 from planner.solve.ranks import number_ranks
 from planner.solve.reader import read, scope_gpus
 from planner.solve.rules import RULES
-from planner.solve.scaling import MONEY_UNITS, SHARE_UNITS, TIME_UNITS
+from planner.solve.scaling import MONEY_UNITS, SHARE_UNITS, TIME_UNITS, TOKEN_TIME_UNITS
 from planner.solve.search import Decision, Stage
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _objective(stage: Stage, money_unit: str) -> Objective:
         "latency": (TIME_UNITS, "s"),
         "first_token": (TIME_UNITS, "s"),
         "throughput": (-SHARE_UNITS, "of the load"),
-        "token_time": (TIME_UNITS, "s"),
+        "token_time": (TOKEN_TIME_UNITS, "s"),
         "communication": (TIME_UNITS, "s"),
         "whole_scopes": (1, "scopes"),
     }

@@ -13,6 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, TOKEN_TIME_UNITS
+
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
@@ -61,8 +63,13 @@ class ShapeColumns:
 
     @property
     def token_time(self) -> IntArray:
-        """Time per token weighted by the share of the load that a replica serves [ns x 1e-6 of the load], [n]."""
-        return self.share * self.tpot
+        """Time per token over the share of the load that a replica can carry [us], [n].
+
+        Divided by the share, not multiplied: of two plans at one price the one with more room runs its replicas less full, and so faster
+        than at the full batch that `tpot` is for. A product would call the smaller capacity the faster plan.
+        """
+        full_load_in_us = SHARE_UNITS * TOKEN_TIME_UNITS // TIME_UNITS
+        return full_load_in_us * self.tpot // np.maximum(self.share, 1)
 
     def take(self, chosen: IntArray | BoolArray) -> ShapeColumns:
         """Only the chosen shapes, by index or mask."""

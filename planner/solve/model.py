@@ -11,7 +11,6 @@ from planner.solve.instance import Instance
 from planner.solve.layout import Item, PoolLayout, ScopeClass, lay_out
 from planner.solve.located import Located
 from planner.solve.program import Program, add_term
-from planner.solve.scaling import SHARE_UNITS
 
 
 class Opened(NamedTuple):
@@ -93,11 +92,8 @@ class Model:
         return found
 
     def token_time(self) -> dict[int, int]:
-        """Time per token of every deployment, its replicas weighted by the share of the load they serve, as a linear expression [ns].
-
-        Below a nanosecond nothing is told apart.
-        """
-        times = (self.instance.shapes.token_time // SHARE_UNITS).tolist()
+        """Time per token of every replica over the share of the load it can carry, summed over replicas, as a linear expression [us]."""
+        times = self.instance.shapes.token_time.tolist()
         return {variable: time for variable, time in zip(self.count, times, strict=True) if time}
 
     def communication(self) -> dict[int, int]:

@@ -12,6 +12,9 @@ MONEY_UNITS = 10**6
 TIME_UNITS = 10**9
 """Integer units of time in one second: the solver counts nanoseconds [ns]."""
 
+TOKEN_TIME_UNITS = 10**6
+"""Integer units of time in one second where times are divided by shares of a load, which makes them large [us]."""
+
 LOAD_UNITS = 10**6
 """Integer units in one unit of load (one sequence, one output token/s), unless the sums would grow too large."""
 

@@ -7,6 +7,8 @@ import random
 import pytest
 
 from planner.diagnostics import errors
+from planner.plan.diff import plan_difference
+from planner.report.placement import placement_lines
 from tests.placement.fleet import fresh, judged
 from tests.placement.mutations import MUTATIONS, compatible
 
@@ -27,6 +29,18 @@ def test_each_way_to_break_it_has_its_code_and_place(mutation, tmp_path):
     assert found
     assert all(item.place.file == "placement.json" for item in found)
     assert all(item.place.line is not None for item in found if item.code != "BUDGET_EXCEEDED")
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: f"{mutation.code}-{mutation.part}")
+def test_what_is_broken_is_still_set_beside_a_plan(mutation, tmp_path):
+    """Ranks too few, unknown nodes, odd degrees: the verdict is printed whole, with the moves to the plan."""
+    problem, placement = fresh()
+    legal = judged(problem, placement, tmp_path)
+    mutation.break_it(random.Random(mutation.code), problem, placement)
+    judgement = judged(problem, placement, tmp_path)
+    moves = plan_difference(judgement.plan, legal.plan)
+    assert moves.gpus_after == 20
+    assert any(mutation.code in line for line in placement_lines(judgement, {}, notes=True))
 
 
 def broken(seed, folder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.quantities import format_money
 from planner.whatif.patching import Base
 from planner.whatif.questions import Question
 from planner.whatif.questions.groups import groups_of
@@ -54,7 +55,7 @@ def _answer(study: Study) -> QuestionResult:
     if not before.found and best["status"] in {"optimal", "feasible"}:
         words += "with it the loads fit"
     else:
-        words += f"it saves {best['saves_per_hour'] or 0.0:,.2f}/h, and {best['load_gained']:.1%} more load fits"
+        words += f"it saves {format_money(best['saves_per_hour'] or 0.0, study.base.loaded.fabric.currency)}, and {best['load_gained']:.1%} more load fits"
     return QuestionResult(
         question="node_value", subject="every group", value=best["group"], unit="", proved=proved, sentence=words, rows=tuple(rows)
     )

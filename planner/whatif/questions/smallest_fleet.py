@@ -44,7 +44,7 @@ def _answer(group: Group, study: Study) -> QuestionResult:
     most = min(MOST_NODES, max(group.nodes, 1) * MOST_TIMES)
     count = least(suffices, guess, 0, most)
     if count is None:
-        sentence = f"not even {most} nodes of {group.name} are enough"
+        sentence = f"not even {most} {_nodes(most)} of {group.name} would do"
         return QuestionResult(question="smallest_fleet", subject=group.name, value=None, unit="nodes", proved=not doubts, sentence=sentence)
     answer = study.solved(group.change(count))
     row = {"nodes": count, "now": group.nodes, "cost_per_hour": answer.plan.cost_per_hour, "gpus": answer.plan.gpus}
@@ -54,9 +54,13 @@ def _answer(group: Group, study: Study) -> QuestionResult:
         value=count,
         unit="nodes",
         proved=not doubts,
-        sentence=f"{count} nodes of {group.name} are enough for the loads ({group.nodes} now)",
+        sentence=f"{count} {_nodes(count)} of {group.name} will do for the loads ({group.nodes} now)",
         rows=(row,),
     )
+
+
+def _nodes(count: int) -> str:
+    return "node" if count == 1 else "nodes"
 
 
 def _solved(study: Study, group: Group, count: int) -> Solved | None:

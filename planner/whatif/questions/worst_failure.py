@@ -10,6 +10,7 @@ from typing import Any
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.plan.diff import difference
 from planner.plan.document import PlanDocument
+from planner.quantities import format_money
 from planner.whatif.node_counts import host_list
 from planner.whatif.patching import Base
 from planner.whatif.questions import Question
@@ -67,8 +68,10 @@ def _dearer(answer: Solved, base_cost: float | None) -> str:
     cost = answer.plan.cost_per_hour
     if cost is None or base_cost is None:
         return "and what is left carries the loads"
-    more = cost - base_cost
-    return f"and what is left carries the loads for {abs(more):.2f}/h {'more' if more >= 0 else 'less'}"
+    more = round(cost - base_cost, 2)
+    if not more:
+        return "and what is left carries the loads at the same cost"
+    return f"and what is left carries the loads for {format_money(abs(more), answer.plan.currency)} {'more' if more > 0 else 'less'}"
 
 
 def _row(item: _Failure, base_cost: float | None) -> dict[str, Any]:
