@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -90,6 +90,7 @@ def solve(
     time_limit: float | None = None,
     gap: float = 0.0,
     profile: str | None = None,
+    pareto: Literal["tpot", "ttft"] | None = None,
 ) -> Solution:
     """Find the best plan of a problem, audited.
 
@@ -107,6 +108,8 @@ def solve(
         Stop when the plan is proved to be within this share of the best.
     profile
         Physics in place of the problem's.
+    pareto
+        Also find the cheapest plan at every latency worth asking for, by this time: `Solution.pareto` and `Solution.pareto_plans`.
 
     Raises
     ------
@@ -118,7 +121,7 @@ def solve(
     from planner.problem.load import LoadedProblem
     from planner.results import Solution
 
-    options = Options(tuple(overrides), force, time_limit, gap, profile)
+    options = Options(tuple(overrides), force, time_limit, gap, profile, pareto=pareto)
     if not isinstance(problem, LoadedProblem):
         found = answer(str(problem), options)
     elif overrides or profile is not None:

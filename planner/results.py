@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from planner.answer.answering import Answer
     from planner.diagnostics import Diagnostic
     from planner.plan.diff import PlanDifference
-    from planner.plan.document import PlanDocument
+    from planner.plan.document import ParetoDocument, PlanDocument
     from planner.problem.load import LoadedProblem
     from planner.whatif.results import QuestionResult, ScenarioResult, Solved, WhatIfDocument
     from planner.whatif.what_if import Response
@@ -60,6 +60,16 @@ class Solution:
     def gpus_used(self) -> int:
         """GPUs that run something."""
         return self.plan.gpus_used
+
+    @property
+    def pareto(self) -> ParetoDocument | None:
+        """Money against latency, the cheapest plan first; None where it was not asked for."""
+        return self.plan.pareto
+
+    @property
+    def pareto_plans(self) -> tuple[PlanDocument, ...]:
+        """The whole plan of each point of `pareto`, audited."""
+        return () if self.answer.front is None else self.answer.front.plans
 
     def explain(self, shape: str) -> list[str]:
         """Say why a shape (`tp16`, `tp4-pp2`) is or is not in the plan.

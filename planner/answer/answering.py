@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from planner.answer.document import plan_document
+from planner.answer.pareto import Front, SearchLimits, pareto_front
 from planner.audit.audit import audit
 from planner.candidates.explain import explain_degrees
-from planner.candidates.menu import Menu, build_menu
+from planner.candidates.menu import Menu, build_menu, largest_batches
 from planner.diagnostics import Diagnostic, PlannerError, Severity, errors
 from planner.plan.document import PlanDocument
 from planner.plan.outcome import Outcome, Status
@@ -26,7 +27,10 @@ DEGREE_WORDS = re.compile(r"(tp|pp|ep|dp)(\d+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Options:
-    """How to answer: overrides of the problem (`PATH=VALUE`), a forced shape, limits of the search, and where progress goes."""
+    """How to answer: overrides of the problem (`PATH=VALUE`), a forced shape, limits of the search, and where progress goes.
+
+    `pareto`, tpot or ttft, also asks for the front of money against that time.
+    """
 
     overrides: Sequence[str] = ()
     force: str | None = None
@@ -34,11 +38,12 @@ class Options:
     gap: float = 0.0
     profile: str | None = None
     progress: Callable[[Progress], None] | None = None
+    pareto: Literal["tpot", "ttft"] | None = None
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An audited plan with what it was made from. `audit_errors` is empty unless the planner itself is wrong."""
+    """An audited plan with what it was made from. `audit_errors` is empty unless the planner itself is wrong. `front` where it was asked for."""
 
     loaded: LoadedProblem
     menu: Menu
@@ -46,6 +51,7 @@ class Answer:
     plan: PlanDocument
     audit_errors: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
+    front: Front | None = None
 
     def targets(self) -> dict[str, tuple[float | None, float | None, float | None]]:
         """What each deployment asked: TPOT [s], TTFT [s], least efficiency [share]."""
@@ -98,7 +104,16 @@ def answer(path: str, options: Options | None = None) -> Answer:
 def answer_loaded(loaded: LoadedProblem, options: Options | None = None) -> Answer:
     """Answer a problem that is already loaded."""
     options = options or Options()
-    return answer_menu(loaded, build_menu(loaded, force=parse_degrees(options.force) if options.force else None), options)
+    force = parse_degrees(options.force) if options.force else None
+    if options.pareto is None:
+        return answer_menu(loaded, build_menu(loaded, force=force), options)
+    menu = build_menu(loaded, force=force, every_batch=True)
+    # The plan is the one that is found without the front, which alone needs smaller batches unless latency is asked.
+    found = answer_menu(loaded, menu if loaded.problem.objective == "latency" else largest_batches(menu), options)
+    limits = SearchLimits(options.time_limit, options.gap, options.progress)
+    front = pareto_front(loaded, menu, found.plan, limits, options.pareto)
+    plan = found.plan.model_copy(update={"pareto": front.document})
+    return replace(found, plan=plan, front=front, audit_errors=(*found.audit_errors, *front.audit_errors))
 
 
 def answer_menu(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planner.candidates.columns import evaluate_layouts
 from planner.candidates.degrees import Layout, PoolRoom, layouts, pipeline_degrees, pool_room, stage_degrees, tensor_degrees
@@ -40,17 +40,19 @@ class Menu:
 Evaluator = Callable[[PoolSetting, Sequence[Layout], float | None, bool], tuple[list[Shape], list[Rejection]]]
 
 
-def build_menu(loaded: LoadedProblem, force: Degrees | None = None, evaluator: Evaluator = evaluate_layouts) -> Menu:
+def build_menu(
+    loaded: LoadedProblem, force: Degrees | None = None, evaluator: Evaluator = evaluate_layouts, *, every_batch: bool = False
+) -> Menu:
     """Enumerate and evaluate the shapes of a problem.
 
-    `force` keeps only these degrees. `evaluator` may answer from what it has evaluated before. A shape that cannot be used never aborts the search: it becomes a `Rejection`.
+    `force` keeps only these degrees. `every_batch` adds smaller batches of every shape, as the latency objective always has them. `evaluator` may answer from what it has evaluated before. A shape that cannot be used never aborts the search: it becomes a `Rejection`.
     """
     shapes: list[Shape] = []
     rejected: list[Rejection] = []
     settings: dict[tuple[int, int, str, str], PoolSetting] = {}
     prices, diagnostics = pool_prices(loaded)
     rooms = [pool_room(loaded.fabric, pool) for pool in loaded.fabric.pools]
-    latency = loaded.problem.objective == "latency"
+    smaller = every_batch or loaded.problem.objective == "latency"
     for index in range(len(loaded.problem.deployments)):
         for room in rooms:
             if room.total_free == 0:
@@ -60,11 +62,30 @@ def build_menu(loaded: LoadedProblem, force: Degrees | None = None, evaluator: E
                 settings[index, room.pool.index, precision.weights, precision.kv_cache] = setting
                 grid, refused = _legal_grid(loaded, setting, room, force)
                 rejected.extend(refused)
-                found, refused = evaluator(setting, grid, prices[room.pool.index], latency)
+                found, refused = evaluator(setting, grid, prices[room.pool.index], smaller)
                 shapes.extend(found)
                 rejected.extend(refused)
     loads, units = zip(*(load_of(loaded, index) for index in range(len(loaded.problem.deployments))), strict=True)
     return Menu(tuple(shapes), tuple(rejected), loads, units, settings, diagnostics)
+
+
+def largest_batches(menu: Menu) -> Menu:
+    """Only the largest batch of every shape: the menu as it is without `every_batch`."""
+    largest: dict[tuple[object, ...], Shape] = {}
+    for shape in menu.shapes:
+        layout = (
+            shape.deployment,
+            shape.pool,
+            shape.degrees,
+            shape.locality,
+            shape.group_level,
+            shape.groups,
+            shape.weights_dtype,
+            shape.kv_dtype,
+        )
+        if layout not in largest or shape.batch > largest[layout].batch:
+            largest[layout] = shape
+    return replace(menu, shapes=tuple(largest.values()))
 
 
 def load_of(loaded: LoadedProblem, index: int) -> tuple[float, str]:

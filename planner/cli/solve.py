@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -27,6 +27,8 @@ def solve(
     time_limit: str | None = None,
     gap: float = 0.0,
     profile: str | None = None,
+    pareto: Annotated[bool, Parameter(negative="")] = False,
+    pareto_by: Literal["tpot", "ttft"] | None = None,
     common: Common = NO_COMMON,
 ) -> int:
     """Find the best plan of a problem: shapes, GPUs, cost, times, proof, alternatives and limits.
@@ -49,6 +51,10 @@ def solve(
         Stop when the plan is proved to be within this share of the best (0.01 = 1 %).
     profile
         Physics to use in place of the problem's: `calibrated`, `hockney`, or a profile file that `planner fit` or `planner measure` wrote.
+    pareto
+        Also show the cheapest plan at every latency worth asking for: cost against the worst time per token, each point proved.
+    pareto_by
+        The time that `--pareto` weighs against cost: `tpot` (the default) or `ttft`, the time to first token.
     common
         Options of every command.
     """
@@ -56,7 +62,8 @@ def solve(
     from planner.quantities import Kind, parse_quantity
 
     seconds = None if time_limit is None else parse_quantity(time_limit, Kind.SECONDS)
-    options = Options(overrides=override, force=force, time_limit=seconds, gap=gap, profile=profile)
+    by = pareto_by or ("tpot" if pareto else None)
+    options = Options(overrides=override, force=force, time_limit=seconds, gap=gap, profile=profile, pareto=by)
     result = answer(problem, options)
     if result.audit_errors:
         print_diagnostics(result.audit_errors, common)

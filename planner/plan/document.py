@@ -207,6 +207,40 @@ class ProvenanceDocument(Frozen):
     seed: int
 
 
+class ParetoShapesDocument(Frozen):
+    """Replicas of one shape of one deployment."""
+
+    deployment: str
+    shape: ShapeDocument
+    replicas: int
+
+
+class ParetoPointDocument(Frozen):
+    """A plan that no other plan beats in money and latency at once; `tpot_s` and `ttft_s` are the worst of its replicas [s].
+
+    `bound` is proved of the money (or the GPUs) of every plan that is as fast, `gap` = (value - bound) / value. `proof` is optimal when the gap closes and
+    no faster plan costs as little, else feasible.
+    """
+
+    cost_per_hour: float | None
+    gpus_used: int
+    tpot_s: float
+    ttft_s: float
+    shapes: tuple[ParetoShapesDocument, ...]
+    bound: float
+    gap: float
+    proof: Literal["optimal", "feasible"]
+
+
+class ParetoDocument(Frozen):
+    """Plans from the cheapest to the fastest: `money` (cost or gpus) against the worst time `by`; `complete` unless a limit was met."""
+
+    by: Literal["tpot", "ttft"]
+    money: Literal["cost", "gpus"]
+    complete: bool
+    points: tuple[ParetoPointDocument, ...]
+
+
 class PlanDocument(Frozen):
     """A whole answer."""
 
@@ -226,5 +260,6 @@ class PlanDocument(Frozen):
     binding: tuple[BindingDocument, ...]
     checks: tuple[CheckDocument, ...]
     sources: tuple[SourceDocument, ...] = ()
+    pareto: ParetoDocument | None = None
     diagnostics: tuple[DiagnosticDocument, ...]
     provenance: ProvenanceDocument

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from planner.plan.document import CheckDocument, DeploymentDocument, PlanDocument, RejectedDocument, ReplicaDocument, SourceDocument
 from planner.report.grid import grid_text
+from planner.report.pareto import pareto_lines
 from planner.report.words import gap_words, gibibytes, milliseconds, money, per_hour, percent, quantity_of, shape_words
 from planner.topology.fabric import Fabric
 
@@ -32,6 +33,8 @@ def plan_lines(plan: PlanDocument, fabric: Fabric, targets: dict[str, tuple[floa
         for line in grid_text(plan, fabric):
             yield f"  {line}"
         yield ""
+    if plan.pareto is not None and plan.status != "infeasible":
+        yield from pareto_lines(plan.pareto, plan.currency)
     yield from _alternatives(plan)
     yield from _rejected(plan)
     yield from _binding(plan)

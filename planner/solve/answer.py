@@ -54,6 +54,12 @@ def solve(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequ
         names = [deployment.name for deployment in problem.deployments]
         reasons = why_no_plan(instance, fabric, options, names) if decision.status is Status.INFEASIBLE else ()
         return Outcome(decision.status, None, (), decision.stopped_by, diagnostics=reasons)
+    return outcome_of(decision, fabric, shapes)
+
+
+def outcome_of(decision: Decision, fabric: Fabric, shapes: Sequence[Shape]) -> Outcome:
+    """Place what was decided on concrete GPUs, number the ranks, and state the objectives in the user's units."""
+    assert decision.model is not None
     placed = place(decision.model, decision.values)
     chosen = decision.model.instance
     gpus = scope_gpus(fabric, chosen, placed)

@@ -12,8 +12,10 @@ MOST_PAIRS = 100_000
 """Pairs of shapes that are compared at once."""
 
 
-def dominators(instance: Instance, losers: IntArray, winners: IntArray, ties: bool = True) -> BoolArray:
+def dominators(instance: Instance, losers: IntArray, winners: IntArray, ties: bool = True, worst: IntArray | None = None) -> BoolArray:
     """Tell whether copies of a winner fit into the GPUs of a loser, serve as much, and cost no more (with `ties`: nor communicate more or answer slower).
+
+    With `worst` [n], one figure of every shape, the winner's must not be larger either.
 
     The copies use GPUs of the loser only, so no row of `occupancy`, `locality`, `billing` or `budget` can get worse; `replicas` can, so
     callers ask only where it allows any number. Of two equal shapes the first stays.
@@ -42,16 +44,19 @@ def dominators(instance: Instance, losers: IntArray, winners: IntArray, ties: bo
         gain = copies * theirs - column(mine)
         fits &= gain <= 0
         better |= gain < 0
+    if worst is not None:
+        fits &= worst[winners] <= column(worst[losers])
+        better |= worst[winners] < column(worst[losers])
     answer: BoolArray = fits & better & (winners != column(losers))
     return answer
 
 
-def worth_keeping(instance: Instance, ties: bool = True) -> BoolArray:
+def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None = None) -> BoolArray:
     """Mask of the shapes that the answer may need: those that fit somewhere and no other dominates.
 
     With `ties` the mask is exact for the tie-breaking stages too, without it for the objective alone, which leaves fewer shapes. Dominance
     counts only for `cost` and `gpus`: worst-case times and served shares compare shapes differently, and limits on the number of replicas
-    may need the larger shape.
+    may need the larger shape. With `worst` [n] the mask holds under any limit on that figure of the shapes used.
     """
     columns = instance.shapes
     covers = instance.objective in {"cost", "gpus"}
@@ -66,19 +71,19 @@ def worth_keeping(instance: Instance, ties: bool = True) -> BoolArray:
         if limits.maximum is not None or limits.one_shape or instance.rules_of(deployment).spread is not None:
             continue
         by_pool: dict[int, list[int]] = {}
-        for shape in _best_of_equals(instance, instance.of_deployment(deployment), keep, ties):
+        for shape in _best_of_equals(instance, instance.of_deployment(deployment), keep, ties, worst):
             by_pool.setdefault(int(columns.pool[shape]), []).append(shape)
         for together in by_pool.values():
             others = np.array(together, dtype=np.int64)
             for start in range(0, len(others), rows := max(1, MOST_PAIRS // len(others))):
                 losers = others[start : start + rows]
-                for shape, better in zip(losers.tolist(), dominators(instance, losers, others, ties), strict=True):
+                for shape, better in zip(losers.tolist(), dominators(instance, losers, others, ties, worst), strict=True):
                     if keep[shape] and bool((better & keep[others]).any()):
                         keep[shape] = False
     return keep
 
 
-def _best_of_equals(instance: Instance, shapes: IntArray, keep: BoolArray, ties: bool) -> list[int]:
+def _best_of_equals(instance: Instance, shapes: IntArray, keep: BoolArray, ties: bool, worst: IntArray | None) -> list[int]:
     """Drop from `keep` the shapes that one of the same pool, groups and container replaces one for one; give those that stay, in order.
 
     Most of a long menu goes here, without comparing every pair.
@@ -87,6 +92,8 @@ def _best_of_equals(instance: Instance, shapes: IntArray, keep: BoolArray, ties:
     shapes = shapes[keep[shapes]]
     alike = np.column_stack([getattr(columns, name)[shapes] for name in ("pool", "size", "groups", "container", "within_part")]).tolist()
     lost = [columns.price[shapes], *((columns.comm[shapes], columns.token_time[shapes]) if ties else ())]
+    if worst is not None:
+        lost.append(worst[shapes])
     figures = np.column_stack(lost).tolist()
     serves = columns.capacity[shapes]
     best: dict[tuple[int, ...], list[list[int]]] = {}

@@ -18,13 +18,12 @@ from planner.solve.search import Decision, Search, Stage, break_ties, expression
 def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> Decision:
     """Choose the counts of an instance: its objective first, then the tie-breaking stages."""
     pruned = instance.keep(worth_keeping(instance))
-    served = set(pruned.shapes.deployment.tolist())
-    if any(deployment not in served and pruned.must_serve(deployment) for deployment in range(instance.deployments)):
+    if hopeless(pruned):
         return Decision(Status.INFEASIBLE)
     search = Search(pruned, options, rules)
     # What the ties do not need the objective does not need either: the second look is at those that are left.
     needed = pruned.keep(worth_keeping(pruned, ties=False))
-    short = _serve_most(search, needed)
+    short = serve_most(search, needed)
     if short is not None and short.values is None:
         return Decision(short.status, stopped_by=short.stopped_by)
     decision = _latency(search) if instance.objective == "latency" else _minimise(search, needed)
@@ -35,7 +34,13 @@ def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> 
     return decision
 
 
-def _serve_most(search: Search, instance: Instance) -> Result | None:
+def hopeless(instance: Instance) -> bool:
+    """Whether a deployment that must be served has no shape at all."""
+    served = set(instance.shapes.deployment.tolist())
+    return any(deployment not in served and instance.must_serve(deployment) for deployment in range(instance.deployments))
+
+
+def serve_most(search: Search, instance: Instance) -> Result | None:
     """Leave as little load unserved as can be, the most important first, and fix that; an unfinished level is given back, else None."""
     unfinished: Result | None = None
     while True:
@@ -54,10 +59,15 @@ def _serve_most(search: Search, instance: Instance) -> Result | None:
 def _minimise(search: Search, instance: Instance) -> Decision:
     """Minimise cost, GPUs or the negated share over the shapes that it needs, then break ties over all that were kept."""
     model = search.build(instance)
-    objective = expression(model, instance.objective)
-    result = search.primary(instance.objective, model, objective)
+    return finish(search, model, search.primary(instance.objective, model, expression(model, instance.objective)))
+
+
+def finish(search: Search, model: Model, result: Result) -> Decision:
+    """Break the ties of a solution of the objective asked for, over all shapes that the search kept."""
     if result.values is None or result.objective is None:
         return Decision(result.status, stopped_by=result.stopped_by)
+    instance = model.instance
+    objective = expression(model, instance.objective)
     decision = Decision(result.status, model, result.values, stopped_by=result.stopped_by)
     bound = result.bound
     if bound is None and model.share is not None:
@@ -71,7 +81,7 @@ def _minimise(search: Search, instance: Instance) -> Decision:
 
 
 @dataclass(frozen=True)
-class _Threshold:
+class Threshold:
     """Least threshold found, the proved bound under it, and the model and solution at it."""
 
     value: int
@@ -82,13 +92,13 @@ class _Threshold:
 
 def _latency(search: Search) -> Decision:
     """Worst time per output token, then worst time to first token: the least thresholds under which the shapes left still suffice."""
-    first = _least_threshold(search, search.instance, "latency", search.instance.shapes.tpot)
+    first = least_threshold(search, search.instance, "latency", search.instance.shapes.tpot)
     if isinstance(first, Result):
         return Decision(first.status, stopped_by=None if first.closed else search.reason(first.stopped_by))
     stages = [Stage("latency", first.value, first.bound)]
-    second = _least_threshold(search, first.model.instance, "first_token", first.model.instance.shapes.ttft)
+    second = least_threshold(search, first.model.instance, "first_token", first.model.instance.shapes.ttft)
     last = first
-    if isinstance(second, _Threshold):
+    if isinstance(second, Threshold):
         last = second
         stages.append(Stage("first_token", second.value, second.bound))
     proved = first.bound == first.value
@@ -98,13 +108,13 @@ def _latency(search: Search) -> Decision:
     return decision
 
 
-def _least_threshold(search: Search, instance: Instance, name: str, times: IntArray) -> _Threshold | Result:
+def least_threshold(search: Search, instance: Instance, name: str, times: IntArray) -> Threshold | Result:
     """Bisect over the distinct times of the shapes; a result without a solution when even the largest threshold gives none."""
     # No plan can be faster than the fastest shape of its slowest deployment.
     asked = [deployment for deployment in range(instance.deployments) if instance.must_serve(deployment)]
     least = max((int(times[instance.of_deployment(deployment)].min()) for deployment in asked), default=0)
     thresholds = sorted({int(time) for time in times.tolist() if time >= least})
-    best: _Threshold | None = None
+    best: Threshold | None = None
     low, high, proved = 0, len(thresholds) - 1, 0
     last = Result(Status.UNKNOWN)
     while low <= high:
@@ -116,7 +126,7 @@ def _least_threshold(search: Search, instance: Instance, name: str, times: IntAr
         if result.status is Status.INFEASIBLE and middle == len(thresholds) - 1:
             result = search.confirmed(model, {})
         if result.values is not None:
-            best, high = _Threshold(thresholds[middle], thresholds[middle], model, result.values), middle - 1
+            best, high = Threshold(thresholds[middle], thresholds[middle], model, result.values), middle - 1
             continue
         last = result
         if result.status is Status.INFEASIBLE and proved == low:

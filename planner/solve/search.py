@@ -117,8 +117,8 @@ class Search:
             self.interrupted = True
             return Result(Status.UNKNOWN, stopped_by="interrupt")
 
-    def primary(self, name: str, model: Model, objective: Terms) -> Result:
-        """Minimise the objective asked for, with one method after another until one proves its answer.
+    def primary(self, name: str, model: Model, objective: Terms, known: Result = NOTHING) -> Result:
+        """Minimise the objective asked for, with one method after another until one proves its answer; start from what is `known`.
 
         A short run of CP-SAT decides small questions. Then deployments are taken apart, which proves most large ones; what is left goes to
         CP-SAT in full, started from the best plan so far, and to HiGHS where it is installed. The best plan and the best bound win; the
@@ -127,7 +127,14 @@ class Search:
         many = self.instance.deployments >= MANY
         result = self._apart(model, objective) if many else NOTHING
         if result == NOTHING:
-            result = self.run(name, model.program, objective, FIRST_SHARE)
+            program = model.program
+            if known.bound is not None:
+                program = program.copy()
+                program.add_row("bound", objective, lower=known.bound)
+            hint = None if known.values is None else dict(enumerate(known.values))
+            result = self.run(name, program, objective, FIRST_SHARE, hint)
+        if known != NOTHING:
+            result = better(result, known)
         if not self._ended(result) and not many and (apart := self._apart(model, objective)) != NOTHING:
             result = better(apart, result)
         if not self._ended(result) and not (many and near(result)):
