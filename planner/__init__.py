@@ -159,7 +159,7 @@ def audit(problem: str | PathLike[str] | LoadedProblem, plan: str | PathLike[str
     if isinstance(plan, Solution):
         plan = plan.plan
     document = plan if isinstance(plan, PlanDocument) else read_plan(str(plan))
-    return AuditReport(check(loaded.problem, loaded.fabric, loaded.architectures, document))
+    return AuditReport(check(loaded.problem, loaded.fabric, loaded.architectures, document, loaded.current))
 
 
 def what_if(

@@ -120,19 +120,21 @@ def answer_menu(
     loaded: LoadedProblem, menu: Menu, options: Options, rearrange: Callable[[Outcome], Outcome] = lambda outcome: outcome
 ) -> Answer:
     """Answer a problem whose menu is known; `rearrange` may exchange GPUs that are alike before the plan is written down and audited."""
-    outcome = rearrange(_outcome(loaded, menu, options))
+    outcome = _outcome(loaded, menu, options)
+    if loaded.current is None:
+        outcome = rearrange(outcome)
     warnings = (*loaded.warnings, *menu.diagnostics, *outcome.diagnostics)
     plan = plan_document(loaded, menu, outcome, warnings)
-    found = audit(loaded.problem, loaded.fabric, loaded.architectures, plan) if outcome.replicas else ()
+    found = audit(loaded.problem, loaded.fabric, loaded.architectures, plan, loaded.current) if outcome.replicas else ()
     return Answer(loaded, menu, outcome, plan, errors(found), warnings)
 
 
 def _outcome(loaded: LoadedProblem, menu: Menu, options: Options) -> Outcome:
     """Solve, unless the menu already tells that a deployment has no shape at all; then no solver is asked."""
-    counts = Counter(shape.deployment for shape in menu.shapes)
+    counts = Counter([shape.deployment for shape in menu.shapes] + [replica.shape.deployment for replica in menu.running])
     # A load that may go unserved altogether needs no shape.
     asked = loaded.problem.deployments
-    without = [index for index in range(len(menu.loads)) if not counts[index] and (asked[index].may_go_unserved < 1.0 or not menu.shapes)]
+    without = [index for index in range(len(menu.loads)) if not counts[index] and (asked[index].may_go_unserved < 1.0 or not counts)]
     if without and loaded.problem.objective != "throughput":
         found = tuple(
             Diagnostic(
@@ -148,4 +150,4 @@ def _outcome(loaded: LoadedProblem, menu: Menu, options: Options) -> Outcome:
     from planner.solve.options import SolveOptions
 
     search = SolveOptions(time_limit=options.time_limit, gap=options.gap, seed=loaded.problem.seed, progress=options.progress)
-    return solve(loaded.problem, loaded.fabric, menu.shapes, menu.loads, search)
+    return solve(loaded.problem, loaded.fabric, menu.shapes, menu.loads, search, menu.running)

@@ -9,6 +9,7 @@ from importlib import metadata
 
 from planner import __version__
 from planner.answer.binding import binding_limits
+from planner.answer.changes import Change, changes, current_document
 from planner.answer.losses import unserved
 from planner.answer.sources import plan_sources
 from planner.candidates.alternatives import ranked_alternatives
@@ -52,7 +53,8 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
     chosen = [replica.shape for replica in outcome.replicas]
     keeps = [0.0 if deployment.resilience is None else deployment.resilience.keep for deployment in problem.deployments]
     others = ranked_alternatives(menu, chosen, problem.objective, free, priced=priced, keeps=keeps)
-    deployments = _deployments(loaded, menu, outcome, gpu_names, priced)
+    changed = changes(loaded, outcome)
+    deployments = _deployments(loaded, menu, outcome, gpu_names, priced, changed)
     cost = math.fsum(item.price_per_hour or 0.0 for item in deployments) if priced and outcome.replicas else None
     return PlanDocument(
         problem=problem.name,
@@ -82,6 +84,7 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
         binding=binding_limits(loaded, menu, outcome) if outcome.has_plan else (),
         checks=_checks(menu, outcome, names),
         sources=plan_sources(menu, outcome, names),
+        current=current_document(loaded, menu, outcome, changed),
         diagnostics=tuple(
             DiagnosticDocument(
                 code=item.code,
@@ -163,7 +166,7 @@ def _times(times: TimeFigures) -> TimesDocument:
     )
 
 
-def _replica(placed: PlacedReplica, gpu_names: Sequence[str], price: float | None) -> ReplicaDocument:
+def _replica(placed: PlacedReplica, gpu_names: Sequence[str], price: float | None, change: Change | None) -> ReplicaDocument:
     shape = placed.shape
     per_token = None if price is None else float(per_million_tokens(price, shape.throughput))
     return ReplicaDocument(
@@ -188,16 +191,17 @@ def _replica(placed: PlacedReplica, gpu_names: Sequence[str], price: float | Non
         throughput_tokens_s=shape.throughput,
         usd_per_million_output_tokens=per_token,
         tail=None if shape.tail is None else TailDocument(percentile=shape.tail.percentile, tpot_s=shape.tail.tpot, ttft_s=shape.tail.ttft),
+        change=change,
     )
 
 
 def _deployments(
-    loaded: LoadedProblem, menu: Menu, outcome: Outcome, gpu_names: Sequence[str], priced: bool
+    loaded: LoadedProblem, menu: Menu, outcome: Outcome, gpu_names: Sequence[str], priced: bool, changed: Sequence[Change | None]
 ) -> tuple[DeploymentDocument, ...]:
     prices = replica_prices(loaded, outcome) if priced else [None] * len(outcome.replicas)
     placed: dict[int, list[ReplicaDocument]] = defaultdict(list)
-    for replica, price in zip(outcome.replicas, prices, strict=True):
-        placed[replica.shape.deployment].append(_replica(replica, gpu_names, price))
+    for replica, price, change in zip(outcome.replicas, prices, changed, strict=True):
+        placed[replica.shape.deployment].append(_replica(replica, gpu_names, price, change))
     answer = []
     for index, deployment in enumerate(loaded.problem.deployments):
         replicas = placed.get(index, [])

@@ -59,7 +59,8 @@ def pareto_front(loaded: LoadedProblem, menu: Menu, plan: PlanDocument, limits: 
     from planner.solve.front import solve_front
     from planner.solve.options import SolveOptions
 
-    asked = replace(loaded, problem=loaded.problem.model_copy(update={"objective": money}))
+    # Moves are paid once and latency always: the front is that of plans made afresh.
+    asked = replace(loaded, problem=loaded.problem.model_copy(update={"objective": money, "current": None}), current=None)
     options = SolveOptions(time_limit=limits.time_limit, gap=limits.gap, seed=asked.problem.seed, progress=limits.progress)
     found, complete = solve_front(asked.problem, asked.fabric, menu.shapes, menu.loads, options, by)
     plans: list[PlanDocument] = []

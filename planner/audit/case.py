@@ -16,6 +16,7 @@ from planner.audit.sites import Sites
 from planner.catalog.architecture import ModelArchitecture
 from planner.diagnostics import Place
 from planner.plan.document import PlanDocument, RankDocument
+from planner.problem.current_plan import CurrentPlan
 from planner.problem.documents import Problem
 from planner.topology.fabric import Fabric
 
@@ -25,11 +26,19 @@ UNKNOWN = -1
 class Case:
     """One plan under audit, with the columns all checks share; built once, read only."""
 
-    def __init__(self, problem: Problem, fabric: Fabric, architectures: tuple[ModelArchitecture, ...], plan: PlanDocument) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        fabric: Fabric,
+        architectures: tuple[ModelArchitecture, ...],
+        plan: PlanDocument,
+        current: CurrentPlan | None = None,
+    ) -> None:
         self.problem = problem
         self.fabric = fabric
         self.architectures = architectures
         self.plan = plan
+        self.current = current
         self.sites = Sites.of(fabric)
         self.rows = ReplicaRows(plan)
         self.replicas: ReplicaColumns = replica_columns(self.rows)

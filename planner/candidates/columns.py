@@ -112,8 +112,8 @@ def smaller_batches(rows: IntArray, batch: IntArray) -> tuple[IntArray, IntArray
     return columns[0], columns[1]
 
 
-def layout_table(context: PoolSetting, grid: Sequence[Layout]) -> Evaluated:
-    """Columns of the layouts, and their memory at a batch of one sequence on every data-parallel rank."""
+def layout_table(context: PoolSetting, grid: Sequence[Layout], partitions: Sequence[tuple[int, ...]] | None = None) -> Evaluated:
+    """Columns of the layouts, and their memory at a batch of one sequence on every data-parallel rank; balanced without `partitions`."""
     columns = as_columns(
         [
             (
@@ -131,7 +131,7 @@ def layout_table(context: PoolSetting, grid: Sequence[Layout]) -> Evaluated:
         ]
     )
     shapes = ShapeArrays(*columns)
-    return Evaluated(grid, shapes, memory(context.setting, shapes))
+    return Evaluated(grid, shapes, memory(context.setting, shapes, partitions))
 
 
 def _shapes(

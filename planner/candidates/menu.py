@@ -8,14 +8,17 @@ from dataclasses import dataclass, field, replace
 
 from planner.candidates.columns import evaluate_layouts
 from planner.candidates.degrees import Layout, PoolRoom, layouts, pipeline_degrees, pool_room, stage_degrees, tensor_degrees
+from planner.candidates.keeping import keepable
 from planner.candidates.legality import tensor_parallel_violations, violations
 from planner.candidates.prices import pool_prices
 from planner.candidates.settings import PoolSetting, pool_settings
-from planner.diagnostics import Diagnostic, errors
+from planner.diagnostics import Diagnostic, Severity, errors
+from planner.plan.outcome import NotKept, PlacedReplica
 from planner.plan.shape import Degrees, Rejection, Shape
 from planner.problem.load import LoadedProblem
 
 SEQUENCES, TOKENS = "concurrent sequences", "output tokens/s"
+MOST_NAMED, MOST_REASONS = 8, 20
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class Menu:
     """Shapes that may be chosen, rejections with their reasons, and the load of each deployment in its unit.
 
     `settings` maps (deployment, pool, weights dtype, KV dtype) to the setting a shape was evaluated with, so that reports and checks can ask again.
+    `running` are the replicas of the current plan that may stay as they are, `not_kept` those that may not, with the reason.
     """
 
     shapes: tuple[Shape, ...]
@@ -31,6 +35,8 @@ class Menu:
     load_units: tuple[str, ...]
     settings: Mapping[tuple[int, int, str, str], PoolSetting] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
+    running: tuple[PlacedReplica, ...] = ()
+    not_kept: tuple[NotKept, ...] = ()
 
     def setting_of(self, shape: Shape) -> PoolSetting:
         """Setting that `shape` was evaluated with."""
@@ -66,7 +72,24 @@ def build_menu(
                 shapes.extend(found)
                 rejected.extend(refused)
     loads, units = zip(*(load_of(loaded, index) for index in range(len(loaded.problem.deployments))), strict=True)
-    return Menu(tuple(shapes), tuple(rejected), loads, units, settings, diagnostics)
+    running, not_kept = keepable(loaded, settings, prices, force)
+    return Menu(tuple(shapes), tuple(rejected), loads, units, settings, (*diagnostics, *_told(not_kept)), running, not_kept)
+
+
+def _told(not_kept: Sequence[NotKept]) -> list[Diagnostic]:
+    """Say which replicas of the current plan cannot stay, those of one deployment with the same reason together."""
+    together: dict[tuple[str, str], list[int]] = {}
+    for item in not_kept:
+        together.setdefault((item.deployment, item.message), []).append(item.number)
+    found = []
+    for (deployment, reason), numbers in together.items():
+        shown = ", ".join(map(str, numbers[:MOST_NAMED])) + (f" and {len(numbers) - MOST_NAMED} more" if len(numbers) > MOST_NAMED else "")
+        message = f"{deployment}: replica{'s' if len(numbers) > 1 else ''} {shown} of the current plan cannot stay: {reason}"
+        found.append(Diagnostic("REPLICA_CANNOT_STAY", message, "nothing to do: the plan moves or leaves it", Severity.WARNING))
+    if len(found) > MOST_REASONS:
+        more = f"{len(found) - MOST_REASONS} more reasons why replicas of the current plan cannot stay are in the plan document"
+        found = [*found[:MOST_REASONS], Diagnostic("REPLICA_CANNOT_STAY", more, "see `current.not_kept` of --json", Severity.WARNING)]
+    return found
 
 
 def largest_batches(menu: Menu) -> Menu:

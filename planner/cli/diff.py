@@ -38,6 +38,7 @@ def diff(before: str, after: str, /, *, common: Common = NO_COMMON) -> int:
 
 def difference_lines(found: PlanDifference, *, everything: bool = False) -> Iterator[str]:
     """Lines that tell a difference: cost, GPUs, then replica by replica (the first of them only, unless `everything`)."""
+    from planner.report.current import move_words
     from planner.report.words import money, per_hour, quantity_of
 
     yield f"{found.before} ({found.status_before}) -> {found.after} ({found.status_after})"
@@ -48,6 +49,8 @@ def difference_lines(found: PlanDifference, *, everything: bool = False) -> Iter
         change += f" ({found.cost_change / found.cost_before:+.1%})"
     yield f"cost   {per_hour(found.cost_before, found.currency)} -> {per_hour(found.cost_after, found.currency)}{change}"
     yield f"GPUs   {found.gpus_before} -> {found.gpus_after}   {found.gpus_after - found.gpus_before:+d}"
+    if found.current is not None:
+        yield f"moves  {move_words(found.current, found.currency)}"
     for row in found.deployments:
         counts = [
             f"{count} {word}"

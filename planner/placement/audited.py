@@ -17,14 +17,14 @@ from planner.topology.fabric import Fabric
 from planner.topology.pools import Pool
 
 # Checks of claims: a placement as given claims nothing, its figures are computed here.
-CLAIMS = frozenset({"document", "legality", "memory", "times", "billing", "money", "objective"})
+CLAIMS = frozenset({"document", "legality", "memory", "times", "billing", "money", "objective", "current"})
 # Consequences of how a placement is written down as a plan; what is behind them is said in other words.
 CONSEQUENCES = frozenset({"GPU_TYPE_MISMATCH", "LOCALITY_MISMATCH", "LOAD_MISMATCH", "CAPACITY_MISMATCH", "UNSERVED_MISMATCH"})
 
 
 def audited(loaded: LoadedProblem, plan: PlanDocument, placed: Mapping[str, Placed], *, counted: bool) -> Iterator[Diagnostic]:
     """Yield the auditor's findings; `counted` tells that GPUs missing or too many have been reported already."""
-    case = Case(loaded.problem, loaded.fabric, loaded.architectures, plan)
+    case = Case(loaded.problem, loaded.fabric, loaded.architectures, plan, loaded.current)
     for check in CHECKS:
         if check.name in CLAIMS:
             continue

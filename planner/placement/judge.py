@@ -80,7 +80,7 @@ def judge(loaded: LoadedProblem, proposal: Proposal) -> Judgement:
         found += audited(loaded, plan, by_path, counted=any(item.code == "GPU_COUNT_MISMATCH" for item in faults))
         places = places_of(placed, {item.name: item.place for item in proposal.deployments})
     else:
-        found += audit(loaded.problem, loaded.fabric, loaded.architectures, plan)
+        found += audit(loaded.problem, loaded.fabric, loaded.architectures, plan, loaded.current)
         places = proposal.places
     found += _shared_domains(loaded, placed)
     every = _sorted([*faults, *located(found, places, by_path, proposal.file)])

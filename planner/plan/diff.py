@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Literal
 
-from planner.plan.document import Frozen, PlanDocument
+from planner.plan.document import CurrentDocument, Frozen, PlanDocument
 
 
 class RunningReplica(Frozen):
@@ -95,7 +95,10 @@ class DeploymentDifference(Frozen):
 
 
 class PlanDifference(Frozen):
-    """All that changes from one plan to another. `cost_change` is None where one of them has no price, or the currencies differ."""
+    """All that changes from one plan to another. `cost_change` is None where one of them has no price, or the currencies differ.
+
+    `current` is what the second plan was told about the plan that ran: the price of its moves.
+    """
 
     format_version: Literal[1] = 1
     before: str
@@ -113,6 +116,7 @@ class PlanDifference(Frozen):
     replicas: tuple[ReplicaChange, ...]
     nodes_opened: tuple[str, ...]
     nodes_emptied: tuple[str, ...]
+    current: CurrentDocument | None = None
 
 
 def snapshot(plan: PlanDocument) -> Snapshot:
@@ -146,7 +150,7 @@ def snapshot(plan: PlanDocument) -> Snapshot:
 
 def plan_difference(before: PlanDocument, after: PlanDocument) -> PlanDifference:
     """Difference of two plans; see `difference`."""
-    return difference(snapshot(before), snapshot(after))
+    return difference(snapshot(before), snapshot(after)).model_copy(update={"current": after.current})
 
 
 def difference(before: Snapshot, after: Snapshot) -> PlanDifference:

@@ -99,6 +99,7 @@ class ReplicaDocument(Frozen):
     throughput_tokens_s: float
     usd_per_million_output_tokens: float | None
     tail: TailDocument | None = None
+    change: Literal["kept", "moved", "new"] | None = None
 
 
 class EngineDocument(Frozen):
@@ -196,6 +197,32 @@ class ObjectiveDocument(Frozen):
     unit: str
 
 
+class NotKeptDocument(Frozen):
+    """A replica of the current plan that cannot stay as it is, by deployment and number there, and what is in the way."""
+
+    deployment: str
+    replica: int
+    code: str
+    message: str
+
+
+class CurrentDocument(Frozen):
+    """What becomes of the plan that runs: replicas kept as they are, moved, new and stopped; a move is a replica moved or new.
+
+    The objective holds `moves_per_hour` = moves x `price_per_move` / `over_hours` besides the money of the plan.
+    """
+
+    price_per_move: float
+    over_hours: float
+    kept: int
+    moved: int
+    new: int
+    stopped: int
+    moves: int
+    moves_per_hour: float
+    not_kept: tuple[NotKeptDocument, ...] = ()
+
+
 class ProvenanceDocument(Frozen):
     """What the plan was computed from."""
 
@@ -261,5 +288,6 @@ class PlanDocument(Frozen):
     checks: tuple[CheckDocument, ...]
     sources: tuple[SourceDocument, ...] = ()
     pareto: ParetoDocument | None = None
+    current: CurrentDocument | None = None
     diagnostics: tuple[DiagnosticDocument, ...]
     provenance: ProvenanceDocument

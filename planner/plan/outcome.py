@@ -52,10 +52,21 @@ class PlacedReplica:
 
 
 @dataclass(frozen=True, slots=True)
+class NotKept:
+    """One replica of the current plan that cannot stay: its deployment and number there, and what is in the way."""
+
+    deployment: str
+    number: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """Answer of `solve`: `replicas` is empty when there is no plan, `objective` is then None.
 
-    `interrupted` tells that Ctrl-C came, which leaves a proved plan proved but its ties as they were.
+    `interrupted` tells that Ctrl-C came, which leaves a proved plan proved but its ties as they were. `stays` tells of every replica
+    whether it runs in the current plan and stays as it is; empty where no plan runs.
     """
 
     status: Status
@@ -65,6 +76,7 @@ class Outcome:
     secondary: tuple[Objective, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     interrupted: bool = False
+    stays: tuple[bool, ...] = ()
 
     @property
     def has_plan(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from planner.catalog.gpus import gpu
 from planner.diagnostics import Diagnostic, Place, PlannerError, Severity
@@ -14,10 +14,12 @@ from planner.problem.references import Model
 from planner.topology.fabric import Fabric
 
 
-def agreement(problem: Problem, fabric: Fabric, models: Sequence[Model | None], budget_currency: str | None) -> Iterator[Diagnostic]:
+def agreement(
+    problem: Problem, fabric: Fabric, models: Sequence[Model | None], currencies: Mapping[str, str | None]
+) -> Iterator[Diagnostic]:
     """Yield what does not agree, each with the path in the problem as its place.
 
-    A model that is None has been reported already. `budget_currency` is the one the budget is written in, None where it names none.
+    A model that is None has been reported already. `currencies` are those that prices of the problem are written in by their path, None where one names none.
     """
     for deployment, model in zip(problem.deployments, models, strict=True):
         if model is not None:
@@ -25,10 +27,22 @@ def agreement(problem: Problem, fabric: Fabric, models: Sequence[Model | None], 
             yield from precision_notes(deployment, model.architecture)
         yield from failure_domains_known(deployment, fabric)
         yield from gpus_known(deployment, fabric)
+        yield from _priority(deployment)
     yield from _budget(problem, fabric)
-    if budget_currency is not None and budget_currency != fabric.currency:
-        message = f"the budget is in {budget_currency}, the prices of the topology in {fabric.currency}"
-        yield Diagnostic("CURRENCY_MIXED", message, f"write the budget in {fabric.currency}", place=Place(path="budget.per_hour"))
+    for path, words in (("budget.per_hour", "the budget"), ("current.price_per_move", "the price of a move")):
+        currency = currencies.get(path)
+        if currency is not None and currency != fabric.currency:
+            message = f"{words} is in {currency}, the prices of the topology in {fabric.currency}"
+            yield Diagnostic("CURRENCY_MIXED", message, f"write {words} in {fabric.currency}", place=Place(path=path))
+
+
+def _priority(deployment: Deployment) -> Iterator[Diagnostic]:
+    """A priority says who goes short last, so it says nothing of a load that must be served in full."""
+    if deployment.priority and not deployment.may_go_unserved:
+        message = f"priority {deployment.priority} has no effect: all of this load must be served, whatever is left for others"
+        hint = "add `may_go_unserved` to the deployments that may go short, or leave `priority` out"
+        place = Place(path=f"deployments.{deployment.name}.priority")
+        yield Diagnostic("PRIORITY_WITHOUT_EFFECT", message, hint, Severity.WARNING, place)
 
 
 def _context(deployment: Deployment, model: Model) -> Iterator[Diagnostic]:

@@ -22,7 +22,7 @@ from planner.problem.faults import (
     workload_faults,
 )
 from planner.problem.parts import Entry, Flag, Kind, Name, ProblemPart
-from planner.problem.rule_documents import MOST_PRIORITY, MOST_REPLICAS, Resilience, Spread, all_or_nothing, lose_any, spread_over
+from planner.problem.rule_documents import MOST_PRIORITY, MOST_REPLICAS, Current, Resilience, Spread, all_or_nothing, lose_any, spread_over
 from planner.quantities import Fraction, MoneyPerHour, PerSecond, Seconds, Tokens
 from planner.topology.document import TopologyDocument
 
@@ -226,6 +226,7 @@ class Problem(ProblemPart):
     deployments: tuple[Deployment, ...] = Field(min_length=1, max_length=1000, description="Models to be served")
     objective: Objective = Field(default="cost", description="What to make best: cost, gpus, latency or throughput")
     budget: Budget | None = Field(default=None, description="What the plan may use at most")
+    current: Current | None = Field(default=None, description="A plan that runs already, and what moving away from it costs")
     profile: str = Field(
         default="calibrated",
         min_length=1,

@@ -97,6 +97,9 @@ def problem_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
     deployments = given.get("deployments")
     if not isinstance(deployments, Sequence) or isinstance(deployments, str):
         return
+    if given.get("current") is not None and given.get("objective", "cost") != "cost":
+        message = "the price of a move is money, and money is not what is made least"
+        yield Fault("RULES_NOT_TOGETHER", ("current",), message, "choose the objective cost, or leave current out")
     if given.get("objective") == "throughput":
         for index, deployment in enumerate(deployments):
             if _get(deployment, "may_go_unserved"):

@@ -17,6 +17,7 @@ from planner.catalog.gpus import gpu
 from planner.catalog.measured import NOTHING, Measurements
 from planner.diagnostics import Diagnostic, Place, PlannerError, Severity, errors, raise_errors
 from planner.problem.agreement import agreement
+from planner.problem.current_plan import CurrentPlan, find_current
 from planner.problem.documents import Problem
 from planner.problem.dotted_paths import Path, find, follow
 from planner.problem.faults import document_faults
@@ -145,9 +146,11 @@ def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProbl
     # An inline topology is read by itself; what the whole problem reports about it would say everything twice.
     faults = [fault for fault in faults if not _is_inside(fault, "topology")] if inline else faults
     references = look_up(source, folder)
-    faults += [*of_fabric, *of_profile, *references.faults]
+    current, of_current = find_current(source, folder)
+    faults += [*of_fabric, *of_profile, *references.faults, *of_current]
+    currencies = {path: currency_of(find(source.data, tuple(path.split(".")))) for path in ("budget.per_hour", "current.price_per_move")}
     if problem is not None and fabric is not None and topology is not None:
-        faults += _placed(source, agreement(problem, fabric, references.models, currency_of(find(source.data, ("budget", "per_hour")))), ())
+        faults += _placed(source, agreement(problem, fabric, references.models, currencies), ())
         faults += _placed(source, unused(profile, fabric), ())
     _raise(faults)
     assert problem is not None
@@ -157,9 +160,9 @@ def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProbl
     if problem.budget is not None and problem.budget.gpus:
         named = {gpu(name).name: count for name, count in problem.budget.gpus.items()}
         problem = problem.model_copy(update={"budget": problem.budget.model_copy(update={"gpus": named})})
-    sha256 = _digest(problem, topology, models, profile)
+    sha256 = _digest(problem, topology, models, profile, current)
     problem = problem.model_copy(update={"profile": profile.base})
-    return LoadedProblem(problem, fabric, tuple(model.architecture for model in models), sha256, tuple(faults), topology, profile)
+    return LoadedProblem(problem, fabric, tuple(model.architecture for model in models), sha256, tuple(faults), topology, profile, current)
 
 
 def _disagreements(source: Source, form: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -273,11 +276,16 @@ def _line(fault: Diagnostic) -> tuple[int, int]:
     return (fault.place.line or 0, fault.place.column or 0) if fault.place is not None else (0, 0)
 
 
-def _digest(problem: Problem, topology: TopologyDocument, models: Sequence[Model], profile: Profile) -> str:
+def _digest(problem: Problem, topology: TopologyDocument, models: Sequence[Model], profile: Profile, current: CurrentPlan | None) -> str:
     """Digest of what is asked: the problem with its topology and the contents of its models and profile in place of their names."""
     written = problem.model_dump(mode="json")
     written["topology"] = topology.model_dump(mode="json")
     written["profile"] = profile.contents
+    if current is None:
+        # What does not ask for it keeps the digest it had before plans could be kept.
+        del written["current"]
+    else:
+        written["current"]["plan"] = current.sha256
     for deployment, model in zip(written["deployments"], models, strict=True):
         deployment["model"] = model.contents
     return _sha256(written)

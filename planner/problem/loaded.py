@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from planner.catalog.architecture import ModelArchitecture
 from planner.diagnostics import Diagnostic
+from planner.problem.current_plan import CurrentPlan
 from planner.problem.documents import Problem
 from planner.problem.profiles import Profile
 from planner.topology.document import TopologyDocument
@@ -16,7 +17,7 @@ from planner.topology.fabric import Fabric
 class LoadedProblem:
     """A problem ready to be planned: `architectures` one per deployment, `warnings` notes and warnings about the files.
 
-    `fabric` holds what the profile measured; `problem.profile` is the physics below it, calibrated or hockney.
+    `current` is the plan that runs already, where the problem names one. `fabric` holds what the profile measured; `problem.profile` is the physics below it, calibrated or hockney.
     """
 
     problem: Problem
@@ -26,6 +27,7 @@ class LoadedProblem:
     warnings: tuple[Diagnostic, ...] = ()
     topology: TopologyDocument | None = None
     profile: Profile = field(default_factory=Profile)
+    current: CurrentPlan | None = None
 
     def __repr__(self) -> str:
         return f"<LoadedProblem {self.summary}>"

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from planner.problem.faults import Fault, spread_faults
 from planner.problem.parts import Kind, ProblemPart
-from planner.quantities import Fraction
+from planner.quantities import Fraction, Money, Seconds
 
 MOST_REPLICAS = 100_000
 MOST_PRIORITY = 1000
@@ -36,6 +36,29 @@ class Resilience(ProblemPart):
     keep: Annotated[Fraction, Field(gt=0)] = Field(
         default=1.0, description="Share of the load that the replicas not touched by the loss still serve"
     )
+
+
+SECONDS_PER_HOUR = 3600.0
+DAY = 24 * SECONDS_PER_HOUR
+
+
+class Current(ProblemPart):
+    """A plan that runs already: its replicas may stay where they are, and every other replica is a move."""
+
+    plan: str = Field(
+        min_length=1, max_length=4096, description="Path of the plan that runs, as `planner solve -o` wrote it, relative to this file"
+    )
+    price_per_move: Money = Field(
+        description="What one replica costs that is moved or new, paid once: its loading, its cold cache, the risk; $3 for example"
+    )
+    over: Annotated[Seconds, Field(ge=60, le=10 * 366 * DAY)] = Field(
+        default=DAY, description="How long the new plan is to run, which the price of a move is spread over, 24h for example"
+    )
+
+    @property
+    def price_per_hour(self) -> float:
+        """Price of one move spread over the time the plan is to run [$/h]."""
+        return self.price_per_move * SECONDS_PER_HOUR / self.over
 
 
 def spread_over(value: Any) -> Any:

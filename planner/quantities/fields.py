@@ -65,6 +65,8 @@ def json_pattern(kind: Kind) -> str:
         units += "|[µμ]s"
     if kind is Kind.MONEY_PER_HOUR:
         return rf"^\s*([$€£¥]\s*{number}\s*({units})|{number}\s*([$€£¥]|[A-Z]{{3}})?\s*({units})|{number})\s*$"
+    if kind is Kind.MONEY:
+        return rf"^\s*([$€£¥]\s*{number}|{number}\s*([$€£¥]|[A-Z]{{3}})?)\s*$"
     ending = f"({units})?" if kind in BARE_KINDS else f"({units})"
     return rf"^\s*{number}\s*{ending}\s*$"
 
@@ -74,6 +76,7 @@ BytesPerSecond = Annotated[float, QuantityType(Kind.BYTES_PER_SECOND)]
 Seconds = Annotated[float, QuantityType(Kind.SECONDS)]
 PerSecond = Annotated[float, QuantityType(Kind.RATE)]
 MoneyPerHour = Annotated[float, QuantityType(Kind.MONEY_PER_HOUR)]
+Money = Annotated[float, QuantityType(Kind.MONEY)]
 Fraction = Annotated[float, QuantityType(Kind.FRACTION)]
 FlopsPerSecond = Annotated[float, QuantityType(Kind.FLOPS)]
 Tokens = Annotated[int, QuantityType(Kind.TOKENS)]

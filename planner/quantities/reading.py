@@ -106,7 +106,7 @@ def parse_quantity(text: str | float, kind: Kind) -> float:
         raise QuantityError("NOT_A_QUANTITY", f"{shown} is not {_article(kind)}", _written(kind))
     stripped = re.sub(r"\s*/\s*", "/", text.strip().replace("µ", "u").replace("μ", "u"))
     currency: str | None = None
-    if kind is Kind.MONEY_PER_HOUR:
+    if kind in {Kind.MONEY_PER_HOUR, Kind.MONEY}:
         currency, stripped = _currency_split(stripped)
     parts = _TEXT.fullmatch(stripped)
     number, unit = (parts["number"], parts["unit"].strip()) if parts else ("", stripped)
@@ -115,7 +115,7 @@ def parse_quantity(text: str | float, kind: Kind) -> float:
             raise QuantityError("NOT_FINITE", f"{shown} is not a finite number", _written(kind))
         raise QuantityError("NOT_A_QUANTITY", f"{shown} is not {_article(kind)}", _written(kind))
     if not unit:
-        if kind not in BARE_KINDS or currency is not None:
+        if kind not in BARE_KINDS or (currency is not None and kind is not Kind.MONEY):
             raise _missing_unit(number, kind, shown, currency)
         return _check_range(float(number), kind, shown)
     known = UNITS[kind].get(unit)
@@ -168,6 +168,8 @@ def _wrong_unit(number: str, unit: str, kind: Kind, shown: str) -> QuantityError
             return wrong("is easily mistaken for bits", f"write {number}{unit[:-3]}B/s for bytes or {number}{unit[:-3]}b/s for bits")
     if kind is Kind.SECONDS and unit in {"m", "M"}:
         return wrong("could be milliseconds or minutes", f"write {number}ms or {number}min")
+    if kind is Kind.MONEY and unit in UNITS[Kind.MONEY_PER_HOUR]:
+        return wrong("is a price per hour, and what is paid once is asked for", f"write ${number}")
     if kind is Kind.TOKENS:
         return wrong("is not a plain number of tokens", "write the number out, for example 8192 for 8k")
     if kind is Kind.MONEY_PER_HOUR and unit.startswith("/"):

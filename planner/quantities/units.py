@@ -15,6 +15,7 @@ class Kind(StrEnum):
     SECONDS = "time"
     RATE = "rate"
     MONEY_PER_HOUR = "price per hour"
+    MONEY = "sum of money"
     FRACTION = "share"
     FLOPS = "compute rate"
     TOKENS = "number of tokens"
@@ -50,6 +51,7 @@ UNITS: Final[dict[Kind, dict[str, Unit]]] = {
         for per, divisor in (("s", 1.0), ("sec", 1.0), ("second", 1.0), ("min", 60.0), ("minute", 60.0), ("h", 3600.0), ("hour", 3600.0))
     },
     Kind.MONEY_PER_HOUR: {"/h": Unit(), "/hr": Unit(), "/hour": Unit()},
+    Kind.MONEY: {},
     Kind.FRACTION: {"%": Unit(divisor=100.0)},
     Kind.FLOPS: _spellings("FLOP/s", _COMPUTE) | _spellings("FLOPS", _COMPUTE) | _spellings("FLOPs", _COMPUTE),
     Kind.TOKENS: {},
@@ -61,6 +63,7 @@ EXAMPLES: Final[dict[Kind, tuple[str, ...]]] = {
     Kind.SECONDS: ("60ms", "3s", "2us"),
     Kind.RATE: ("4/s", "240/min"),
     Kind.MONEY_PER_HOUR: ("$24/h", "24 USD/h"),
+    Kind.MONEY: ("$3", "3 USD"),
     Kind.FRACTION: ("70%", "0.7"),
     Kind.FLOPS: ("989TFLOP/s",),
     Kind.TOKENS: ("2048",),
@@ -72,12 +75,13 @@ SI_UNITS: Final[dict[Kind, str]] = {
     Kind.SECONDS: "s",
     Kind.RATE: "1/s",
     Kind.MONEY_PER_HOUR: "per hour",
+    Kind.MONEY: "once",
     Kind.FRACTION: "share of 1",
     Kind.FLOPS: "FLOP/s",
     Kind.TOKENS: "tokens",
 }
 
 # Kinds whose bare number can only be read one way.
-BARE_KINDS: Final = frozenset({Kind.RATE, Kind.MONEY_PER_HOUR, Kind.FRACTION, Kind.TOKENS})
+BARE_KINDS: Final = frozenset({Kind.RATE, Kind.MONEY_PER_HOUR, Kind.MONEY, Kind.FRACTION, Kind.TOKENS})
 
 CURRENCY_SIGNS: Final[dict[str, str]] = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}

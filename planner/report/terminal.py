@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from planner.plan.document import CheckDocument, DeploymentDocument, PlanDocument, RejectedDocument, ReplicaDocument, SourceDocument
+from planner.report.current import change_words, current_lines
 from planner.report.grid import grid_text
 from planner.report.pareto import pareto_lines
 from planner.report.words import gap_words, gibibytes, milliseconds, money, per_hour, percent, quantity_of, shape_words
@@ -28,6 +29,7 @@ def plan_lines(plan: PlanDocument, fabric: Fabric, targets: dict[str, tuple[floa
     yield ""
     for deployment in plan.deployments:
         yield from deployment_lines(plan, deployment, targets.get(deployment.name, (None, None, None)))
+    yield from current_lines(plan)
     if plan.deployments:
         yield "placement"
         for line in grid_text(plan, fabric):
@@ -60,6 +62,8 @@ def headline(plan: PlanDocument) -> str:
     parts = [f"{plan.problem} · {plan.status}: {value}, bound {bound}, gap {gap_words(objective.gap)}"]
     if objective.name != "cost" and plan.cost_per_hour is not None:
         parts.append(per_hour(plan.cost_per_hour, plan.currency))
+    if plan.current is not None and plan.current.moves and plan.cost_per_hour is not None:
+        parts.append(f"{per_hour(plan.cost_per_hour, plan.currency)} and {quantity_of(plan.current.moves, 'move')}")
     if plan.stopped_by:
         parts.append(f"stopped by {plan.stopped_by}")
     parts.append("audited")
@@ -92,7 +96,7 @@ def deployment_lines(
             deployment.model,
             f"{shape.weights_dtype} weights, {shape.kv_dtype} KV",
             engine,
-            f"{shape_words(shape.tp, shape.pp, shape.ep, shape.dp)}, {quantity_of(len(replicas), 'replica')}",
+            f"{shape_words(shape.tp, shape.pp, shape.ep, shape.dp)}, {quantity_of(len(replicas), 'replica')}{change_words(replicas)}",
             f"{gpus} of {plan.gpus_total} GPUs ({shape.gpu})",
             per_hour(price, plan.currency),
         ]

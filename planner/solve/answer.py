@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.plan.outcome import Objective, Outcome, PlacedReplica, Status
 from planner.plan.shape import Shape
+from planner.solve.instance import Instance
 from planner.solve.no_plan import why_no_plan
 from planner.solve.objectives import decide
 from planner.solve.options import SolveOptions
-from planner.solve.placement import place, touched_whole_scopes
+from planner.solve.placement import Placed, place, touched_whole_scopes
+from planner.solve.program import evaluate
 from planner.solve.ranks import number_ranks
-from planner.solve.reader import read, scope_gpus
+from planner.solve.reader import read
 from planner.solve.rules import RULES
+from planner.solve.running import all_shapes, scope_gpus
 from planner.solve.scaling import MONEY_UNITS, SHARE_UNITS, TIME_UNITS, TOKEN_TIME_UNITS
 from planner.solve.search import Decision, Stage
 
@@ -22,7 +26,14 @@ if TYPE_CHECKING:
     from planner.topology.fabric import Fabric
 
 
-def solve(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float], options: SolveOptions) -> Outcome:
+def solve(
+    problem: Problem,
+    fabric: Fabric,
+    shapes: Sequence[Shape],
+    loads: Sequence[float],
+    options: SolveOptions,
+    running: Sequence[PlacedReplica] = (),
+) -> Outcome:
     """Choose which shapes run how often and on which GPUs.
 
     Parameters
@@ -37,6 +48,8 @@ def solve(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequ
         What each deployment must serve, in the unit of its shapes' `capacity`.
     options
         Effort, limits, seed and progress.
+    running
+        Replicas of the current plan that may stay where they are, on free GPUs, with their shapes as the menu would have them there.
 
     Returns
     -------
@@ -48,34 +61,74 @@ def solve(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequ
     RuntimeError
         If a solution breaks a row or cannot be placed: a fault of the formulation, never of the input.
     """
-    instance = read(problem, fabric, shapes, loads)
+    instance = read(problem, fabric, shapes, loads, running)
     decision = decide(instance, options, RULES)
     if decision.model is None:
         names = [deployment.name for deployment in problem.deployments]
         reasons = why_no_plan(instance, fabric, options, names) if decision.status is Status.INFEASIBLE else ()
         return Outcome(decision.status, None, (), decision.stopped_by, diagnostics=reasons)
-    return outcome_of(decision, fabric, shapes)
+    return outcome_of(decision, fabric, shapes, running)
 
 
-def outcome_of(decision: Decision, fabric: Fabric, shapes: Sequence[Shape]) -> Outcome:
+def outcome_of(decision: Decision, fabric: Fabric, shapes: Sequence[Shape], running: Sequence[PlacedReplica] = ()) -> Outcome:
     """Place what was decided on concrete GPUs, number the ranks, and state the objectives in the user's units."""
     assert decision.model is not None
     placed = place(decision.model, decision.values)
     chosen = decision.model.instance
-    gpus = scope_gpus(fabric, chosen, placed)
-    replicas = tuple(
-        PlacedReplica(
-            shapes[int(chosen.source[replica.shape])],
-            number_ranks(
-                shapes[int(chosen.source[replica.shape])].degrees,
-                [gpus[int(chosen.shapes.pool[replica.shape]), group.scope].rank_places(group.positions) for group in replica.groups],
-            ),
-        )
-        for replica in placed
-    )
+    replicas, stays = _replicas(fabric, chosen, placed, all_shapes(shapes, running), running)
     unit = "$/h" if fabric.currency == "USD" else f"{fabric.currency}/h"
-    objectives = told(decision, touched_whole_scopes(chosen, placed), unit)
-    return Outcome(decision.status, objectives[0], replicas, decision.stopped_by, objectives[1:], interrupted=decision.interrupted)
+    objectives = told(_recognised(decision, sum(stays)), touched_whole_scopes(chosen, placed), unit)
+    return Outcome(
+        decision.status, objectives[0], replicas, decision.stopped_by, objectives[1:], interrupted=decision.interrupted, stays=stays
+    )
+
+
+def _replicas(
+    fabric: Fabric, instance: Instance, placed: Sequence[Placed], shapes: Sequence[Shape], running: Sequence[PlacedReplica]
+) -> tuple[tuple[PlacedReplica, ...], tuple[bool, ...]]:
+    """Replicas on their GPUs, and which of them stay as they run."""
+    gpus = scope_gpus(fabric, instance, placed)
+    found, stays = [], []
+    known = {_running_as(replica) for replica in running}
+    sitting = {(replica.shape, frozenset((rank.node, rank.gpu) for rank in replica.ranks)): replica for replica in running}
+    for replica in placed:
+        shape = shapes[int(instance.source[replica.shape])]
+        pool = int(instance.shapes.pool[replica.shape])
+        groups = [gpus[pool, group.scope].rank_places(group.positions) for group in replica.groups]
+        if replica.stays is None:
+            one = PlacedReplica(shape, number_ranks(shape.degrees, groups))
+        else:
+            one = sitting[shape, frozenset((node, gpu) for group in groups for node, gpu, _ in group)]
+        found.append(one)
+        # A search that ended early may start anew, on the very same GPUs, what runs there: nothing has to move for it.
+        stays.append(_running_as(one) in known)
+    return tuple(found), tuple(stays)
+
+
+def _running_as(replica: PlacedReplica) -> tuple[object, ...]:
+    """What must be the same for a replica to go on running: everything but its batch and what is computed from it."""
+    shape = replica.shape
+    ranks = tuple((rank.node, rank.gpu) for rank in replica.ranks)
+    return (shape.deployment, shape.degrees, shape.weights_dtype, shape.kv_dtype, shape.partition, ranks)
+
+
+def _recognised(decision: Decision, stays: int) -> Decision:
+    """Take back the price of moves that turned out to be none."""
+    model = decision.model
+    if model is None or model.instance.move_price is None:
+        return decision
+    counted = evaluate(model.moves(), decision.values)
+    spared = counted - (sum(decision.counts) - stays)
+    lower = {"cost": spared * model.instance.move_price, "moves": spared}
+    stages = [
+        stage if not lower.get(stage.name) else replace(stage, value=stage.value - lower[stage.name], bound=_not_above(stage, lower))
+        for stage in decision.stages
+    ]
+    return replace(decision, stages=stages)
+
+
+def _not_above(stage: Stage, lower: Mapping[str, int]) -> int | None:
+    return None if stage.bound is None else min(stage.bound, stage.value - lower[stage.name])
 
 
 def told(decision: Decision, touched: int, money_unit: str) -> tuple[Objective, ...]:
@@ -92,6 +145,7 @@ def told(decision: Decision, touched: int, money_unit: str) -> tuple[Objective, 
 def _objective(stage: Stage, money_unit: str) -> Objective:
     units: dict[str, tuple[float, str]] = {
         "cost": (MONEY_UNITS, money_unit),
+        "moves": (1, "replicas"),
         "gpus": (1, "GPUs"),
         "latency": (TIME_UNITS, "s"),
         "first_token": (TIME_UNITS, "s"),

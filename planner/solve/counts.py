@@ -13,8 +13,16 @@ def greatest_counts(instance: Instance) -> list[int]:
     """
     columns = instance.shapes
     bounds = []
+    running: dict[int, int] = {}
+    for seat in instance.seats:
+        running[seat.source] = running.get(seat.source, 0) + len(seat.replicas)
     for shape in range(len(columns)):
         deployment = int(columns.deployment[shape])
+        if instance.kept[shape]:
+            least = instance.limits[deployment].maximum
+            found = running[int(instance.source[shape])]
+            bounds.append(found if least is None else min(found, least))
+            continue
         bound = instance.pools[int(columns.pool[shape])].slots(int(columns.size[shape])) // int(columns.groups[shape])
         if instance.objective != "throughput" and columns.capacity[shape] > 0:
             bound = min(bound, max(_needed(instance, shape), instance.limits[deployment].minimum))

@@ -36,6 +36,9 @@ def dominators(instance: Instance, losers: IntArray, winners: IntArray, ties: bo
     fits &= ~won.within_part | lost.within_part[:, None]
     copies = -(-column(lost.capacity) // np.maximum(won.capacity, 1))
     fits &= copies * won.groups <= column(lost.groups) * (column(lost.size) // won.size)
+    if instance.move_price is not None:
+        # Every replica that is placed anew is a move, so that only one may stand in for one.
+        fits &= copies <= 1
     # Copies that do not fit may be so many that money times them leaves 64 bits.
     copies = np.where(fits, copies, 0)
     better = (winners < column(losers)) | (copies * won.capacity > column(lost.capacity)) | (copies * won.gpus < column(lost.gpus))
@@ -61,7 +64,8 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
     columns = instance.shapes
     covers = instance.objective in {"cost", "gpus"}
     slots = [instance.pools[pool].slots(size) for pool, size in zip(columns.pool.tolist(), columns.size.tolist(), strict=True)]
-    keep = np.array(slots, dtype=np.int64) >= columns.groups
+    # Replicas that stay need no slot; there are only so many of them, so that they replace nothing and nothing replaces them.
+    keep = (np.array(slots, dtype=np.int64) >= columns.groups) | instance.kept
     if covers:
         keep &= columns.capacity > 0
     else:
@@ -71,7 +75,7 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
         if limits.maximum is not None or limits.one_shape or instance.rules_of(deployment).spread is not None:
             continue
         by_pool: dict[int, list[int]] = {}
-        for shape in _best_of_equals(instance, instance.of_deployment(deployment), keep, ties, worst):
+        for shape in _best_of_equals(instance, np.flatnonzero((columns.deployment == deployment) & ~instance.kept), keep, ties, worst):
             by_pool.setdefault(int(columns.pool[shape]), []).append(shape)
         for together in by_pool.values():
             others = np.array(together, dtype=np.int64)

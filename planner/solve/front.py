@@ -29,7 +29,8 @@ from planner.solve.options import SolveOptions
 from planner.solve.reader import read
 from planner.solve.result import Result, better
 from planner.solve.rules import RULES
-from planner.solve.search import NOTHING, Decision, Search, expression
+from planner.solve.search import NOTHING, Decision, Search
+from planner.solve.stages import expression
 
 if TYPE_CHECKING:
     from planner.problem.documents import Problem

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +115,18 @@ class PoolScopes:
 
 
 @dataclass(frozen=True)
+class Seat:
+    """Replicas that run already, alike in shape and in what they use of every scope; any number of them may stay where they are.
+
+    `source` is the index of their shape in the caller's list. `replicas` holds the places of each: (scope, positions) for every scope it
+    uses, both within its pool.
+    """
+
+    source: int
+    replicas: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]
+
+
+@dataclass(frozen=True)
 class ReplicaLimits:
     """Least and most replicas of one deployment, and whether all must have the same shape."""
 
@@ -185,7 +198,8 @@ class Instance:
 
     `loads` [units of load x the deployment's scale, rounded up], one per deployment, as `limits`. `objective` is cost, gpus, latency or
     throughput. `priced` tells whether money may break ties. `source` maps a shape to its index in the caller's list. `rules` are empty where no
-    deployment has any.
+    deployment has any. `seats` are replicas that run already: their shapes are shapes of the instance (of one group that holds all of the
+    replica's GPUs) which exist only there. `move_price` is what every other replica costs besides [1e-6 $/h], None where no plan runs yet.
     """
 
     shapes: ShapeColumns
@@ -197,6 +211,24 @@ class Instance:
     priced: bool = True
     source: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     rules: tuple[DeploymentRules, ...] = ()
+    seats: tuple[Seat, ...] = ()
+    move_price: int | None = None
+
+    @cached_property
+    def kept(self) -> BoolArray:
+        """Mask of the shapes [n] of replicas that stay where they run."""
+        mask: BoolArray = np.isin(self.source, np.array([seat.source for seat in self.seats], dtype=np.int64))
+        return mask if self.seats else np.zeros(len(self.shapes), dtype=np.bool_)
+
+    def seats_of_pool(self, pool: int) -> list[tuple[int, int, Seat]]:
+        """Seats on one pool as (number of the seat, shape, seat)."""
+        shapes = {source: shape for shape, source in enumerate(self.source.tolist())} if self.seats else {}
+        found = [(number, shapes.get(seat.source, -1), seat) for number, seat in enumerate(self.seats)]
+        return [(number, shape, seat) for number, shape, seat in found if shape >= 0 and self.shapes.pool[shape] == pool]
+
+    def without_seats(self) -> Instance:
+        """Give the same question with nothing running yet."""
+        return replace(self.keep(~self.kept), seats=(), move_price=None) if self.seats else replace(self, move_price=None)
 
     @property
     def deployments(self) -> int:
@@ -228,6 +260,10 @@ class Instance:
     def of_pool(self, pool: int) -> IntArray:
         """Indices of the shapes on one pool."""
         return np.flatnonzero(self.shapes.pool == pool)
+
+    def fresh_of_pool(self, pool: int) -> IntArray:
+        """Indices of the shapes on one pool that are placed anew."""
+        return np.flatnonzero((self.shapes.pool == pool) & ~self.kept)
 
     def keep(self, chosen: IntArray | BoolArray) -> Instance:
         """Give the same question over fewer shapes."""

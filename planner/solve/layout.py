@@ -10,13 +10,15 @@ Three cases, from small to large models:
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from planner.solve.instance import Container, Instance, IntArray, PoolScopes
+from planner.solve.instance import Container, Instance, IntArray, PoolScopes, Seat
+from planner.solve.seats import remaining, scopes_used
 
 
 class Item(NamedTuple):
@@ -35,21 +37,33 @@ class Pin(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """One way to use a scope: `nodes` of its nodes opened (or, where freeing is asked about, GPUs freed), which offer `free` GPUs."""
+    """One way to use a scope: `nodes` of its nodes opened (or, where freeing is asked about, GPUs freed), which offer `free` GPUs.
+
+    Beside replicas that stay, `bins` is the room left by part of the scope (one part where it has none), in the scope's own order.
+    """
 
     nodes: int
     free: int
+    bins: tuple[int, ...] = ()
+
+    def parts(self, group: ScopeClass) -> tuple[int, ...]:
+        """Room by pair or mesh, the largest first; empty where the scope has none."""
+        return tuple(sorted((room for room in self.bins if room), reverse=True)) if group.seated and group.parts else group.parts
 
 
 @dataclass(frozen=True)
 class ScopeClass:
-    """Scopes of one cell that offer the same room; `members` are their positions in the pool, in canonical order."""
+    """Scopes of one cell that offer the same room; `members` are their positions in the pool, in canonical order.
+
+    A scope on which replicas may stay (`seated`) is a class of its own.
+    """
 
     free: int
     capacity: int
     parts: tuple[int, ...]
     openings: tuple[Opening, ...]
     members: tuple[int, ...]
+    seated: bool = False
 
     @property
     def whole(self) -> bool:
@@ -186,16 +200,31 @@ def _openings(scopes: PoolScopes, scope: int) -> tuple[Opening, ...]:
     return tuple(Opening(opened + 1, int(offered)) for opened, offered in enumerate(sums))
 
 
-def _classes(scopes: PoolScopes, members: IntArray) -> tuple[ScopeClass, ...]:
-    groups: dict[tuple[int, int, tuple[int, ...], tuple[Opening, ...]], list[int]] = {}
+def _classes(scopes: PoolScopes, members: IntArray, seats: Mapping[int, Sequence[Seat]]) -> tuple[ScopeClass, ...]:
+    groups: dict[tuple[int, int, tuple[int, ...], tuple[Opening, ...], int], list[int]] = {}
     for scope in members[np.argsort(scopes.order[members], kind="stable")].tolist():
         free, capacity = int(scopes.free[scope]), int(scopes.capacity[scope])
         if free:
             parts = tuple(sorted((count for count in scopes.parts[scope] if count), reverse=True)) if scopes.parts else ()
-            groups.setdefault((free, capacity, parts, _openings(scopes, scope)), []).append(scope)
+            openings = _openings(scopes, scope) if scope not in seats else _around(scopes, scope, seats[scope])
+            groups.setdefault((free, capacity, parts, openings, scope if scope in seats else -1), []).append(scope)
     return tuple(
-        ScopeClass(free, capacity, parts, openings, tuple(found)) for (free, capacity, parts, openings), found in sorted(groups.items())
+        ScopeClass(free, capacity, parts, openings, tuple(found), seated=seated >= 0)
+        for (free, capacity, parts, openings, seated), found in sorted(groups.items())
     )
+
+
+def _around(scopes: PoolScopes, scope: int, seats: Sequence[Seat]) -> tuple[Opening, ...]:
+    """Ways to use a scope beside the replicas that may stay on it; the nodes of a pool billed by node are counted by themselves."""
+    return tuple(Opening(0, sum(room), room) for room in remaining(scopes, scope, seats))
+
+
+def _seats_by_scope(instance: Instance, pool: int) -> dict[int, list[Seat]]:
+    found: dict[int, list[Seat]] = {}
+    for _, _, seat in instance.seats_of_pool(pool):
+        for scope in scopes_used(seat):
+            found.setdefault(scope, []).append(seat)
+    return found
 
 
 def _labels(scopes: PoolScopes, kinds: tuple[str, ...], scope: int) -> list[tuple[tuple[str, int], ...]]:
@@ -233,16 +262,17 @@ def _cell_keys(scopes: PoolScopes, tightest: Container, kinds: tuple[str, ...]) 
 def lay_out(instance: Instance, pool: int) -> PoolLayout:
     """Arrange the room of one pool for the shapes the instance has on it."""
     scopes = instance.pools[pool]
-    shapes = instance.of_pool(pool).tolist()
+    shapes = instance.fresh_of_pool(pool).tolist()
+    seats = _seats_by_scope(instance, pool)
     items = tuple(sorted({item_of(instance, shape) for shape in shapes}, reverse=True))
     kinds = pin_order(tuple({kind_of(instance, shape) for shape in shapes}))
     pins = tuple(kind for kind in kinds if kind.groups > 1)
     nested = sizes_nest(items)
     failing = instance.kinds_of_pool(pool)
     everywhere = np.arange(len(scopes), dtype=np.int64)
-    by_rows = nested and scopes.node_price is None and scopes.untouched is None and pins_nest(kinds)
+    by_rows = nested and scopes.node_price is None and scopes.untouched is None and not seats and pins_nest(kinds)
     if not failing and (not pins or by_rows):
-        return PoolLayout(pool, scopes, items, nested, pins, (Cell({}, everywhere, _classes(scopes, everywhere)),))
+        return PoolLayout(pool, scopes, items, nested, pins, (Cell({}, everywhere, _classes(scopes, everywhere, seats)),))
     tightest = max((pin.container for pin in pins), default=Container.ANYWHERE)
     cells: dict[tuple[int, ...], list[int]] = {}
     for scope, key in enumerate(_cell_keys(scopes, tightest, failing)):
@@ -255,5 +285,5 @@ def lay_out(instance: Instance, pool: int) -> PoolLayout:
             for container in (Container.LEAF, Container.SPINE, Container.FABRIC)
             if container <= tightest
         }
-        found.append(Cell(within, members, _classes(scopes, members), _blocks(scopes, failing, members)))
+        found.append(Cell(within, members, _classes(scopes, members, seats), _blocks(scopes, failing, members)))
     return PoolLayout(pool, scopes, items, nested, pins, tuple(found))

@@ -14,7 +14,7 @@ NAME = "located"
 def locate(model: Model) -> None:
     """Add the variables that say where replicas stand, for every deployment with a rule about it."""
     for pool in model.pools:
-        for shape in model.instance.of_pool(pool.layout.pool).tolist():
+        for shape in model.instance.fresh_of_pool(pool.layout.pool).tolist():
             kinds = model.instance.rules_of(int(model.instance.shapes.deployment[shape])).kinds
             if not kinds:
                 continue

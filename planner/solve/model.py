@@ -44,7 +44,8 @@ class PoolVariables:
 
     `demand` [(cell, item)] is the number of groups of a kind in a cell as a linear expression. `opened` exists only for classes whose use
     costs something (`gated`). `pinned` [(shape, container)] counts the replicas of a shape that stay in one leaf or spine. `located` holds the
-    replicas that are counted by failure domain.
+    replicas that are counted by failure domain. `seats` counts the replicas that stay, by seat, `node_open` [(scope, node)] tells the nodes
+    that are paid for where such replicas may stay, `in_use` the scopes there that are used at all, where keeping them whole is asked.
     """
 
     layout: PoolLayout
@@ -56,6 +57,9 @@ class PoolVariables:
     split: dict[tuple[int, Item], int] = field(default_factory=dict)
     pinned: dict[tuple[int, int], int] = field(default_factory=dict)
     located: Located = field(default_factory=Located)
+    seats: dict[int, int] = field(default_factory=dict)
+    node_open: dict[tuple[int, int], int] = field(default_factory=dict)
+    in_use: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -74,6 +78,20 @@ class Model:
     share: int | None = None
     unserved: dict[int, int] = field(default_factory=dict)
     only: dict[int, str] = field(default_factory=dict)
+    keep_whole: bool = False
+
+    def moves(self) -> dict[int, int]:
+        """Replicas that do not stay where a replica of the current plan runs, as a linear expression; empty where no plan runs yet."""
+        if self.instance.move_price is None:
+            return {}
+        return {variable: 1 for variable, kept in zip(self.count, self.instance.kept.tolist(), strict=True) if not kept}
+
+    def spending(self) -> dict[int, int]:
+        """Money with the price of the moves [1e-6 $/h], as a linear expression."""
+        found = dict(self.cost)
+        for variable in self.moves():
+            add_term(found, variable, self.instance.move_price or 0)
+        return found
 
     def gpus(self) -> dict[int, int]:
         """GPUs in use as a linear expression."""
@@ -105,8 +123,11 @@ class Model:
         terms: dict[int, int] = {}
         for pool in self.pools:
             for key, variable in pool.opened.items():
-                if pool.layout.cells[key.cell].classes[key.group].whole:
+                group = pool.layout.cells[key.cell].classes[key.group]
+                if group.whole and not group.seated:
                     add_term(terms, variable, 1)
+            for variable in pool.in_use.values():
+                add_term(terms, variable, 1)
         return terms
 
 
@@ -133,7 +154,7 @@ def build(instance: Instance, rules: Sequence[Rule], keep_whole: bool = False) -
 
         def gated(group: ScopeClass, by_node: bool = billed_by_node, pinned: bool = layout.pinned_by_rows) -> bool:
             # Rows that pin over the whole pool need its whole room on their right-hand side; the placement keeps scopes whole there.
-            return by_node or (keep_whole and group.whole and not pinned)
+            return by_node or group.seated or (keep_whole and group.whole and not pinned)
 
         variables = PoolVariables(layout, gated)
         for cell_index, cell in enumerate(layout.cells):
@@ -145,9 +166,13 @@ def build(instance: Instance, rules: Sequence[Rule], keep_whole: bool = False) -
                         variables.opened[Opened(cell_index, group_index, opening_index)] = opened
                         row[opened] = 1
                     program.add_row("occupancy", row, upper=len(group.members))
+        variables.seats = {
+            number: program.add_variable(0, min(len(seat.replicas), program.upper[count[shape]]))
+            for number, shape, seat in instance.seats_of_pool(pool)
+        }
         pools.append(variables)
     cost = dict(zip(count, instance.shapes.price.tolist(), strict=True))
-    model = Model(instance, program, count, tuple(pools), cost)
+    model = Model(instance, program, count, tuple(pools), cost, keep_whole=keep_whole)
     if instance.objective == "throughput":
         reach = [0] * instance.deployments
         for deployment, share, variable in zip(instance.shapes.deployment.tolist(), instance.shapes.share.tolist(), count, strict=True):

@@ -10,10 +10,10 @@ from planner.quantities import format_money
 from planner.solve import cpsat
 from planner.solve.instance import Instance, Spread
 from planner.solve.options import SolveOptions
-from planner.solve.reader import scopes_of
 from planner.solve.repair import Repairs, repairs
 from planner.solve.rule_repair import RuleRepair
 from planner.solve.rules import RULES
+from planner.solve.running import scopes_of
 from planner.solve.scaling import MONEY_UNITS, SHARE_UNITS
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ NAMED = 4
 
 def why_no_plan(instance: Instance, fabric: Fabric, options: SolveOptions, names: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
     """Smallest repairs as diagnostics; nothing when a deployment has no shape at all, which the menu explains."""
+    # What runs may always be left, so that it is in nobody's way.
+    instance = instance.without_seats()
     if len(set(instance.shapes.deployment.tolist())) < instance.deployments:
         return ()
     limits = cpsat.Limits(options.effort * REPAIR_SHARE, options.time_limit, seed=options.seed)

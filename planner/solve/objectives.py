@@ -12,7 +12,8 @@ from planner.solve.model import Model, Rule
 from planner.solve.options import SolveOptions
 from planner.solve.result import Result
 from planner.solve.rules.priority import levels
-from planner.solve.search import Decision, Search, Stage, break_ties, expression
+from planner.solve.search import Decision, Search, Stage, break_ties
+from planner.solve.stages import expression
 
 
 def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> Decision:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,10 +26,14 @@ class PlacedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One replica of shape `shape` (index in the instance) with its groups in canonical order."""
+    """One replica of shape `shape` (index in the instance) with its groups in canonical order.
+
+    One that stays is replica `stays` = (seat, number) of those that run.
+    """
 
     shape: int
     groups: tuple[PlacedGroup, ...]
+    stays: tuple[int, int] | None = None
 
 
 @dataclass
@@ -54,6 +58,11 @@ class _Pool:
         self.replicas: list[int] = []
         self.groups: list[list[_Group]] = []
         self.offered, self.nodes_open = self._opened()
+        self.staying = list(self._staying())
+        self.held: dict[int, set[int]] = defaultdict(set)
+        for replica in self.staying:
+            for group in replica.groups:
+                self.held[group.scope].update(group.positions)
 
     def _opened(self) -> tuple[IntArray, dict[int, int]]:
         """Free GPUs that each scope may use, and how many nodes of it where opening them is counted."""
@@ -69,8 +78,15 @@ class _Pool:
                     for _ in range(self.values[self.pool.opened[Opened(cell_index, group_index, number)]]):
                         scope = waiting.pop(0)
                         offered[scope] = group.openings[number].free
-                        nodes[scope] = group.openings[number].nodes
+                        if not group.seated:
+                            nodes[scope] = group.openings[number].nodes
         return offered, nodes
+
+    def _staying(self) -> Iterator[Placed]:
+        """Replicas that stay on the GPUs they have, the first ones of each seat."""
+        for number, shape, seat in self.instance.seats_of_pool(self.layout.pool):
+            for replica in range(self.values[self.pool.seats[number]]):
+                yield Placed(shape, tuple(PlacedGroup(scope, places) for scope, places in seat.replicas[replica]), (number, replica))
 
     def _add(self, shape: int) -> list[_Group]:
         columns = self.instance.shapes
@@ -90,7 +106,7 @@ class _Pool:
             self._by_kind()
         else:
             waiting: dict[Item, list[_Group]] = defaultdict(list)
-            for shape in self.instance.of_pool(self.layout.pool).tolist():
+            for shape in self.instance.fresh_of_pool(self.layout.pool).tolist():
                 for _ in range(self.values[self.model.count[shape]]):
                     waiting[item_of(self.instance, shape)].extend(self._add(shape))
             self._fill_patterns(0, waiting)
@@ -104,7 +120,7 @@ class _Pool:
             container: room.group_by(container_ids(self.scopes, container)) for container in {pin.container for pin in self.layout.pins}
         }
         of_kind: dict[Pin, list[int]] = defaultdict(list)
-        for shape in self.instance.of_pool(self.layout.pool).tolist():
+        for shape in self.instance.fresh_of_pool(self.layout.pool).tolist():
             if self.values[self.model.count[shape]]:
                 of_kind[kind_of(self.instance, shape)].append(shape)
         for kind in pin_order(tuple(of_kind)):
@@ -143,14 +159,14 @@ class _Pool:
             if pending:
                 raise PlacementError("the cells take fewer groups than were counted into them")
 
-        for shape in self.instance.of_pool(self.layout.pool).tolist():
+        for shape in self.instance.fresh_of_pool(self.layout.pool).tolist():
             item = item_of(self.instance, shape)
             for replica in located_replicas(self.pool.located, self.layout, shape, self.values):
                 for group, (cell, counted) in zip(self._add(shape), replica, strict=True):
                     group.counted = counted
                     assign([group], item, [cell])
         everywhere = range(len(self.layout.cells))
-        shapes = self.instance.of_pool(self.layout.pool).tolist()
+        shapes = self.instance.fresh_of_pool(self.layout.pool).tolist()
         for container in (Container.LEAF, Container.SPINE, Container.FABRIC):
             ids = [cell.within.get(container, -1) for cell in self.layout.cells]
             for shape in shapes:
@@ -220,10 +236,11 @@ class _Pool:
             for group, positions in zip(groups, allocate(self._blocks(scope), asked, parts), strict=True):
                 found[group.replica].append(PlacedGroup(scope, positions))
         order = self.scopes.order
-        return [
+        placed = [
             Placed(shape, tuple(sorted(groups, key=lambda group: (int(order[group.scope]), group.positions))))
             for shape, groups in zip(self.replicas, found, strict=True)
         ]
+        return placed + self.staying
 
     def _blocks(self, scope: int) -> list[list[int]]:
         """Positions of a scope that may be used, by part or else by node."""
@@ -239,7 +256,10 @@ class _Pool:
         if limit is not None and not parts and self.scopes.node_price is not None:
             fullest = sorted(range(len(blocks)), key=lambda block: (-len(blocks[block]), block))[:limit]
             blocks = [blocks[block] for block in sorted(fullest)]
-        return blocks
+        held = self.held[scope]
+        closed = {number for (where, number), opened in self.pool.node_open.items() if where == scope and not self.values[opened]}
+        # Blocks keep their numbers, by which counted GPUs name them.
+        return [[position for position in block if position not in held and number not in closed] for number, block in enumerate(blocks)]
 
 
 def place(model: Model, values: Sequence[int]) -> tuple[Placed, ...]:

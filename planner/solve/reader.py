@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -26,10 +25,11 @@ from planner.solve.instance import (
     ShapeColumns,
     Spread,
 )
-from planner.solve.placement import Placed
+from planner.solve.running import all_shapes, scopes_of, seats_of
 from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, ceil_money, ceil_units, floor_money, floor_units, load_scale
 
 if TYPE_CHECKING:
+    from planner.plan.outcome import PlacedReplica
     from planner.problem.documents import Deployment, Problem
     from planner.topology.fabric import Fabric
     from planner.topology.pools import Pool
@@ -37,17 +37,26 @@ if TYPE_CHECKING:
 CONTAINERS = {"leaf": Container.LEAF, "spine": Container.SPINE, "fabric": Container.FABRIC}
 
 
-def read(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float]) -> Instance:
-    """Write the question in integers: capacities and shares rounded down, loads and prices up, times to whole nanoseconds."""
+def read(
+    problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float], running: Sequence[PlacedReplica] = ()
+) -> Instance:
+    """Write the question in integers: capacities and shares rounded down, loads and prices up, times to whole nanoseconds.
+
+    `running` are replicas of the current plan that may stay; their shapes follow the others, as `all_shapes` lists them.
+    """
     pools = fabric.pools
+    fresh, shapes = len(shapes), all_shapes(shapes, running)
     scales = [load_scale(load, [shape.capacity for shape in shapes if shape.deployment == number]) for number, load in enumerate(loads)]
     columns = ShapeColumns(
         deployment=_column(shape.deployment for shape in shapes),
         pool=_column(shape.pool for shape in shapes),
-        size=_column(shape.group_size for shape in shapes),
-        groups=_column(shape.groups for shape in shapes),
-        container=_column(int(_container(shape)) for shape in shapes),
-        within_part=np.array([_within_part(shape, pools[shape.pool]) for shape in shapes], dtype=bool),
+        # A replica that stays has its place: its groups are asked of nobody.
+        size=_column(shape.group_size if number < fresh else shape.degrees.gpus for number, shape in enumerate(shapes)),
+        groups=_column(shape.groups if number < fresh else 1 for number, shape in enumerate(shapes)),
+        container=_column(int(_container(shape)) if number < fresh else 0 for number, shape in enumerate(shapes)),
+        within_part=np.array(
+            [number < fresh and _within_part(shape, pools[shape.pool]) for number, shape in enumerate(shapes)], dtype=bool
+        ),
         capacity=_column(floor_units(shape.capacity, scales[shape.deployment]) for shape in shapes),
         share=_column(floor_units(shape.capacity / loads[shape.deployment], SHARE_UNITS) for shape in shapes),
         price=_column(ceil_money(shape.price) for shape in shapes),
@@ -61,10 +70,11 @@ def read(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Seque
     masks = allowed_gpus(problem, fabric)
     rules = tuple(_rules(deployment, masks) for deployment in problem.deployments)
     domains = DomainNumbers(fabric, sorted({kind for rule in rules for kind in rule.kinds}), masks)
+    scopes = tuple(read_pool(fabric, pool, domains) for pool in pools)
     return Instance(
         shapes=columns,
         loads=_column(ceil_units(load, scale) for load, scale in zip(loads, scales, strict=True)),
-        pools=tuple(read_pool(fabric, pool, domains) for pool in pools),
+        pools=scopes,
         limits=tuple(
             ReplicaLimits()
             if deployment.replicas is None
@@ -82,6 +92,8 @@ def read(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Seque
         priced=all(pools[pool].price_per_gpu is not None for pool in {shape.pool for shape in shapes}),
         source=np.arange(len(shapes), dtype=np.int64),
         rules=rules if any(rule != NO_RULES for rule in rules) else (),
+        seats=seats_of(fabric, scopes, running, {shape: fresh + number for number, shape in enumerate(shapes[fresh:])}),
+        move_price=None if problem.current is None else ceil_money(problem.current.price_per_hour),
     )
 
 
@@ -135,11 +147,6 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(piece), piece) if piece.isdigit() else (1, 0, piece) for piece in re.findall(r"\d+|\D+", name))
 
 
-def scopes_of(fabric: Fabric, pool: int) -> IntArray:
-    """Numbers of the scale-up scopes of one pool, in the fabric's order."""
-    return np.flatnonzero(fabric.scopes.pool == pool).astype(np.int64)
-
-
 def read_pool(fabric: Fabric, pool: Pool, domains: DomainNumbers | None = None) -> PoolScopes:
     """Columns of the scopes of one pool; positions in a scope follow its parts, else node and index."""
     table = fabric.scopes
@@ -180,35 +187,3 @@ def _by_node(fabric: Fabric, scope: int) -> tuple[int, ...]:
     for gpu in fabric.scopes.free_gpus(scope):
         counts[gpu.node] = counts.get(gpu.node, 0) + 1
     return tuple(counts.values())
-
-
-@dataclass(frozen=True)
-class ScopeGpus:
-    """Free GPUs of one scope by position, and the scope's name."""
-
-    name: str
-    gpus: tuple[tuple[str, int], ...]
-
-    def rank_places(self, positions: Sequence[int]) -> list[tuple[str, int, str]]:
-        """Node, GPU and scope of each position."""
-        return [(*self.gpus[position], self.name) for position in positions]
-
-
-def scope_gpus(fabric: Fabric, instance: Instance, placed: Sequence[Placed]) -> dict[tuple[int, int], ScopeGpus]:
-    """GPUs of the scopes that a placement uses, by pool and position of the scope in its pool."""
-    found: dict[tuple[int, int], ScopeGpus] = {}
-    numbers: dict[int, IntArray] = {}
-    for replica in placed:
-        pool = int(instance.shapes.pool[replica.shape])
-        if pool not in numbers:
-            numbers[pool] = scopes_of(fabric, pool)
-        for group in replica.groups:
-            if (pool, group.scope) not in found:
-                scope = int(numbers[pool][group.scope])
-                if instance.pools[pool].parts:
-                    gpus = [gpu for part in fabric.scopes.sub_scopes(scope) for gpu in part]
-                else:
-                    gpus = list(fabric.scopes.free_gpus(scope))
-                    gpus = [gpus[number] for number in instance.pools[pool].arranged.get(group.scope, range(len(gpus)))]
-                found[pool, group.scope] = ScopeGpus(fabric.scopes.name(scope), tuple((gpu.node, gpu.gpu) for gpu in gpus))
-    return found

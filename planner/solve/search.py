@@ -16,6 +16,7 @@ from planner.solve.options import Progress, SolveOptions
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result, better
 from planner.solve.rules.priority import levels
+from planner.solve.stages import expression, stages_after
 
 FIRST_SHARE = 0.05
 """Share of the effort of the first, short run."""
@@ -29,7 +30,15 @@ DECOMPOSITION_SHARE = 0.25
 NEAR = 2e-4
 """Relative gap below which the long run is left out where deployments are many: the program as a whole tells nothing more there."""
 
-SECONDARY_SHARE = {"cost": 0.05, "gpus": 0.05, "token_time": 0.02, "communication": 0.02, "whole_scopes": 0.01, "order": 0.005}
+SECONDARY_SHARE = {
+    "cost": 0.05,
+    "gpus": 0.05,
+    "moves": 0.05,
+    "token_time": 0.02,
+    "communication": 0.02,
+    "whole_scopes": 0.01,
+    "order": 0.005,
+}
 """Share of the effort that each tie-breaking stage gets."""
 
 NOTHING = Result(Status.UNKNOWN)
@@ -125,6 +134,9 @@ class Search:
         greedy plan answers when nothing else does.
         """
         many = self.instance.deployments >= MANY
+        if model.instance.seats and (running := self._start(model)) is not None:
+            # What runs already is the best place to start from.
+            known = better(known, Result(Status.FEASIBLE, running, evaluate(objective, running), None, "effort"))
         result = self._apart(model, objective) if many else NOTHING
         if result == NOTHING:
             program = model.program
@@ -183,6 +195,8 @@ class Search:
         """Greedy counts completed to a solution of the whole program, or None."""
         if self.instance.objective not in {"cost", "gpus"}:
             return None
+        if model.instance.seats:
+            return running_start(model, self.limits(FIRST_SHARE))
         counts = greedy(model, self.options.seed)
         if counts is None:
             return None
@@ -218,37 +232,17 @@ def near(result: Result) -> bool:
     return result.objective - result.bound <= NEAR * abs(result.objective)
 
 
-def stages_after(instance: Instance) -> tuple[str, ...]:
-    """Tie-breaking stages of an objective, in order: money or GPUs where they are not the objective, time per token, communication.
-
-    Time per token goes before communication: of two shapes at the same price a pipeline communicates least and answers slowest.
-    """
-    money = "cost" if instance.priced else "gpus"
-    first: dict[str, tuple[str, ...]] = {
-        "cost": (),
-        "gpus": ("cost",) if instance.priced else (),
-        "latency": (money,),
-        "throughput": (money,),
-    }
-    return (*first[instance.objective], "token_time", "communication")
-
-
-def expression(model: Model, name: str) -> dict[int, int]:
-    """Linear expression of a stage: cost, gpus, throughput (negated share), token_time, communication, whole_scopes or order."""
-    if name == "throughput":
-        assert model.share is not None
-        return {model.share: -1}
-    if name == "cost":
-        return model.cost
-    if name == "gpus":
-        return model.gpus()
-    if name == "token_time":
-        return model.token_time()
-    if name == "communication":
-        return model.communication()
-    if name == "whole_scopes":
-        return model.whole_scopes()
-    return {variable: position + 1 for position, variable in enumerate(model.count)}
+def running_start(model: Model, limits: cpsat.Limits) -> tuple[int, ...] | None:
+    """Keep all that runs and add what is missing, else start from nothing; None where neither gives a plan within the limits."""
+    seats = [variable for pool in model.pools for variable in pool.seats.values()]
+    for stay in (True, False):
+        fixed = model.program.copy()
+        for variable in seats:
+            fixed.lower[variable] = fixed.upper[variable] = fixed.upper[variable] if stay else 0
+        found = cpsat.minimise(fixed, model.spending(), limits).values
+        if found is not None:
+            return found
+    return None
 
 
 def break_ties(search: Search, decision: Decision, fixed: dict[str, int]) -> None:

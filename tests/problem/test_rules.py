@@ -97,3 +97,14 @@ def test_gpus_that_may_be_used(tmp_path, rule, code, path):
 
 def test_parts_of_a_node_billed_whole_are_not_told_apart(tmp_path):
     assert codes(tmp_path, "pin: 'h100-01:[0-3]'", first=", billing: node") == [("RULES_NOT_TOGETHER", "deployments.chat.pin")]
+
+
+def test_a_priority_alone_is_warned_about(tmp_path):
+    def warned(rule):
+        load(tmp_path, rule)
+        found = load_problem(str(tmp_path / "problem.yaml")).warnings
+        return [(item.code, item.place.path, item.place.line is not None) for item in found if item.code == "PRIORITY_WITHOUT_EFFECT"]
+
+    assert warned("priority: 3") == [("PRIORITY_WITHOUT_EFFECT", "deployments.chat.priority", True)]
+    assert warned("priority: 3\n    may_go_unserved: 20%") == []
+    assert warned("priority: 0") == []

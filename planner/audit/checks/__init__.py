@@ -9,6 +9,7 @@ from planner.audit.case import Case
 from planner.audit.checks import (
     billing,
     budget,
+    current,
     degrees,
     document,
     legality,
@@ -52,6 +53,7 @@ CHECKS: tuple[Check, ...] = (
     Check("spread", spread.check),
     Check("pin", pin.check),
     Check("resilience", resilience.check),
+    Check("current", current.check),
     Check("money", money.check),
     Check("objective", objective.check),
 )

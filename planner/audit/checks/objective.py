@@ -10,6 +10,7 @@ from planner.audit.checks.document import EMPTY_STATUSES
 from planner.audit.findings import differs, finding
 from planner.audit.money import replica_prices
 from planner.audit.question import load_asked
+from planner.audit.running import kept_rows, move_price
 from planner.diagnostics import Diagnostic
 from planner.plan.document import ObjectiveDocument
 
@@ -58,7 +59,10 @@ def _value(case: Case) -> float | None:
     if name == "throughput":
         return _served_share(case)
     prices = replica_prices(case)
-    return None if prices is None else math.fsum(prices)
+    if prices is None:
+        return None
+    moves = sum(not stays for stays in kept_rows(case)) * move_price(case) if case.problem.current is not None else 0.0
+    return math.fsum([*prices, moves])
 
 
 def _served_share(case: Case) -> float:

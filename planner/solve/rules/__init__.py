@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.solve.locate import locate
 from planner.solve.model import Rule
-from planner.solve.rules import billing, budget, load, locality, occupancy, pin, priority, replicas, resilience, spread
+from planner.solve.rules import billing, budget, current, load, locality, occupancy, pin, priority, replicas, resilience, spread
 
 RULES: tuple[Rule, ...] = (
     Rule("pin", pin.apply),
@@ -16,7 +16,8 @@ RULES: tuple[Rule, ...] = (
     Rule("priority", priority.apply),
     Rule("load", load.apply),
     Rule("billing", billing.apply),
-    # Money is complete only after billing.
+    # Money is complete only after billing and the nodes on which replicas stay.
+    Rule("current", current.apply),
     Rule("budget", budget.apply),
     Rule("replicas", replicas.apply),
     Rule("spread", spread.apply),

@@ -52,7 +52,7 @@ def apply(model: Model) -> None:
 def _rows_over_the_pool(model: Model, pool: PoolVariables) -> None:
     layout = pool.layout
     of_kind: dict[Pin, list[int]] = {}
-    for shape in model.instance.of_pool(layout.pool).tolist():
+    for shape in model.instance.fresh_of_pool(layout.pool).tolist():
         of_kind.setdefault(kind_of(model.instance, shape), []).append(shape)
     kinds = pin_order(tuple(of_kind))
     for position, later in enumerate(kinds):
@@ -71,7 +71,7 @@ def _rows_per_cell(model: Model, pool: PoolVariables) -> None:
     layout = pool.layout
     columns = model.instance.shapes
     inside: dict[tuple[Container, int, Item], dict[int, int]] = {}
-    for shape in model.instance.of_pool(layout.pool).tolist():
+    for shape in model.instance.fresh_of_pool(layout.pool).tolist():
         pin = pin_of(model.instance, shape)
         if pin is None or shape in pool.located:
             continue
@@ -111,7 +111,7 @@ def _rows_per_cell(model: Model, pool: PoolVariables) -> None:
 def _located_groups(model: Model, pool: PoolVariables) -> dict[tuple[int, Item], dict[int, int]]:
     """Groups of every size that replicas counted by failure domain have in every cell, as linear expressions."""
     found: dict[tuple[int, Item], dict[int, int]] = {}
-    for shape in model.instance.of_pool(pool.layout.pool).tolist():
+    for shape in model.instance.fresh_of_pool(pool.layout.pool).tolist():
         for index, terms in pool.located.groups(shape).items():
             for variable, groups in terms.items():
                 add_term(found.setdefault((index, item_of(model.instance, shape)), {}), variable, groups)

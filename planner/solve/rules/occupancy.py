@@ -36,6 +36,7 @@ from planner.solve.layout import Cell, Item, item_of
 from planner.solve.model import Filled, Held, Model, Opened, PoolVariables
 from planner.solve.patterns import maximal_patterns
 from planner.solve.program import add_term
+from planner.solve.seats import at, nodes_of, used_of
 
 NAME = "occupancy"
 
@@ -56,7 +57,7 @@ def _split(model: Model, pool: PoolVariables) -> None:
     """Say how many groups of each kind every cell takes."""
     layout = pool.layout
     asked: dict[Item, dict[int, int]] = {item: {} for item in layout.items}
-    for shape in model.instance.of_pool(layout.pool).tolist():
+    for shape in model.instance.fresh_of_pool(layout.pool).tolist():
         add_term(asked[item_of(model.instance, shape)], model.count[shape], int(model.instance.shapes.groups[shape]))
     if len(layout.cells) == 1:
         pool.demand.update({(0, item): terms for item, terms in asked.items()})
@@ -77,7 +78,7 @@ def _located_rows(model: Model, pool: PoolVariables) -> None:
     """Leave room for the replicas that are counted by failure domain: in every cell for their groups, in every block for their GPUs."""
     inside: dict[tuple[int, Item], dict[int, int]] = {}
     blocks: dict[tuple[int, int], dict[int, int]] = {}
-    for shape in model.instance.of_pool(pool.layout.pool).tolist():
+    for shape in model.instance.fresh_of_pool(pool.layout.pool).tolist():
         for index, terms in pool.located.groups(shape).items():
             for variable, groups in terms.items():
                 add_term(inside.setdefault((index, item_of(model.instance, shape)), {}), variable, -groups)
@@ -88,7 +89,17 @@ def _located_rows(model: Model, pool: PoolVariables) -> None:
         if pool.split:
             model.program.add_row(NAME, {pool.split[cell_item]: 1, **row}, lower=0)
     for (index, number), row in blocks.items():
+        _add_seats(model, pool, index, number, row)
         model.program.add_row(NAME, row, upper=pool.layout.cells[index].blocks[number].free)
+
+
+def _add_seats(model: Model, pool: PoolVariables, index: int, number: int, row: dict[int, int]) -> None:
+    """Count the GPUs that replicas that stay use of one block of a scope."""
+    cell = pool.layout.cells[index]
+    scope, nodes = int(cell.members[0]), cell.blocks[number].nodes
+    for seat_number, variable in pool.seats.items():
+        used = used_of(nodes_of(pool.layout.scopes, scope), at(model.instance.seats[seat_number], scope))
+        add_term(row, variable, sum(used[node] for node in nodes))
 
 
 def _nested_rows(model: Model, pool: PoolVariables, index: int, cell: Cell) -> None:
@@ -113,7 +124,7 @@ def _pattern_rows(model: Model, pool: PoolVariables, index: int, cell: Cell) -> 
     supply: dict[Item, dict[int, int]] = {item: {} for item in items}
     for position, group in enumerate(cell.classes):
         for number, opening in enumerate(group.openings):
-            patterns = maximal_patterns(opening.free, group.parts, items)
+            patterns = maximal_patterns(opening.free, opening.parts(group), items)
             if patterns is None:
                 _held_rows(model, pool, index, position, supply)
                 break
