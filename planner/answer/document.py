@@ -10,6 +10,7 @@ from importlib import metadata
 from planner import __version__
 from planner.answer.binding import binding_limits
 from planner.answer.changes import Change, changes, current_document
+from planner.answer.fabric import asked_document, fabric_document
 from planner.answer.losses import unserved
 from planner.answer.sources import plan_sources
 from planner.candidates.alternatives import ranked_alternatives
@@ -95,6 +96,7 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
             )
             for item in warnings
         ),
+        fabric=fabric_document(fabric, loaded.profile.name),
         provenance=ProvenanceDocument(
             problem_sha256=loaded.sha256,
             planner=__version__,
@@ -227,6 +229,7 @@ def _deployments(
                 else float(per_million_tokens(price, min(served, tokens))),
                 replicas=tuple(replicas),
                 unserved=unserved(loaded, menu, outcome, index),
+                asked=asked_document(deployment),
             )
         )
     return tuple(answer)

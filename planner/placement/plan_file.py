@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.catalog.digest import catalog_sha256
-from planner.diagnostics import Diagnostic, Place
+from planner.diagnostics import Place
 from planner.placement.inquiry import Inquiry
 from planner.placement.proposal import (
     KV_CACHES,
@@ -16,9 +15,9 @@ from planner.placement.proposal import (
     ProposedDeployment,
     ProposedGpu,
     ProposedReplica,
-    warning,
 )
-from planner.plan.document import PlanDocument, ReplicaDocument
+from planner.plan.ageing import age_of
+from planner.plan.document import ReplicaDocument
 from planner.plan.reading import plan_of
 from planner.plan.shape import Degrees
 from planner.problem.dotted_paths import Path
@@ -64,7 +63,7 @@ def read_plan_file(request: Inquiry) -> Proposal:
             if degrees is not None:
                 given = ProposedReplica(degrees, gpus, own, replica.shape.batch, replica.shape.partition, index)
                 deployments.append(ProposedDeployment(deployment.name, place, (given,), _formats(replica)))
-    return Proposal(KIND, request.file, tuple(deployments), tuple(_age(request, plan)), plan, places)
+    return Proposal(KIND, request.file, tuple(deployments), age_of(plan, request.loaded.sha256, request.file), plan, places)
 
 
 def _degrees(replica: ReplicaDocument) -> Degrees | None:
@@ -78,19 +77,6 @@ def _formats(replica: ReplicaDocument) -> EngineSettings:
     """Number formats of a replica; those that are none are left to the auditor."""
     weights, kv_cache = replica.shape.weights_dtype, replica.shape.kv_dtype
     return EngineSettings(weights=weights if weights in WEIGHTS else None, kv_cache=kv_cache if kv_cache in KV_CACHES else None)
-
-
-def _age(request: Inquiry, plan: PlanDocument) -> list[Diagnostic]:
-    """Warn of a plan that was made for another version of its problem or with other facts."""
-    found = []
-    hint = "solve again: `planner solve PROBLEM -o plan.json`"
-    if plan.provenance.problem_sha256 != request.loaded.sha256:
-        message = "the problem, its topology or a model has changed since this plan was made"
-        found.append(warning("PLAN_OLDER_THAN_PROBLEM", message, hint, Place(request.file, path="provenance.problem_sha256")))
-    if plan.provenance.catalog_sha256 != catalog_sha256():
-        message = "the catalog's facts have changed since this plan was made"
-        found.append(warning("PLAN_OLDER_THAN_CATALOG", message, hint, Place(request.file, path="provenance.catalog_sha256")))
-    return found
 
 
 def is_plan(data: object) -> bool:

@@ -9,6 +9,8 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from planner.plan.fabric import AskedDocument, FabricDocument
+
 FORMAT_VERSION: Final = 1
 
 
@@ -122,6 +124,7 @@ class DeploymentDocument(Frozen):
     usd_per_million_output_tokens: float | None
     replicas: tuple[ReplicaDocument, ...]
     unserved: float = 0.0
+    asked: AskedDocument | None = None
 
 
 class AlternativeDocument(Frozen):
@@ -290,4 +293,5 @@ class PlanDocument(Frozen):
     pareto: ParetoDocument | None = None
     current: CurrentDocument | None = None
     diagnostics: tuple[DiagnosticDocument, ...]
+    fabric: FabricDocument | None = None
     provenance: ProvenanceDocument

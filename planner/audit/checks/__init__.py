@@ -12,6 +12,7 @@ from planner.audit.checks import (
     current,
     degrees,
     document,
+    fabric,
     legality,
     load,
     locality,
@@ -39,6 +40,7 @@ class Check(NamedTuple):
 CHECKS: tuple[Check, ...] = (
     # Whether the document can be read comes first; what it says is checked after.
     Check("document", document.check),
+    Check("fabric", fabric.check),
     Check("occupancy", occupancy.check),
     Check("degrees", degrees.check),
     Check("locality", locality.check),
