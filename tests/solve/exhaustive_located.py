@@ -123,12 +123,15 @@ def best_located(instance: Instance) -> tuple[int, ...] | None:
     elastic = any(instance.rules_of(deployment).may_go_unserved for deployment in range(instance.deployments))
     known: dict[tuple[int, tuple[int, ...]], set[tuple[tuple[tuple[int, Touch], ...], int]]] = {}
     for counts in product(*(range(bound + 1) for bound in bounds)):
-        if not loads_kept(instance, counts):
+        if not loads_kept(instance, counts) or not gpus_kept(instance, counts):
             continue
+        gpus = sum(int(columns.gpus[s]) * count for s, count in enumerate(counts))
         by_gpu = sum(
             int(columns.price[s]) * counts[s] for s in range(len(columns)) if instance.pools[int(columns.pool[s])].node_price is None
         )
-        if found is not None and not elastic and by_gpu >= found[-1]:
+        if found is not None and not elastic and (gpus if instance.objective == "gpus" else by_gpu) >= found[-1]:
+            continue
+        if instance.budget.per_hour is not None and by_gpu > instance.budget.per_hour:
             continue
         options = []
         for pool in range(len(instance.pools)):
@@ -139,10 +142,22 @@ def best_located(instance: Instance) -> tuple[int, ...] | None:
             options.append(known[pool, own])
         for choice in product(*options):
             money = by_gpu + sum(opened * (instance.pools[pool].node_price or 0) for pool, (_, opened) in enumerate(choice))
+            if instance.budget.per_hour is not None and money > instance.budget.per_hour:
+                continue
+            value = gpus if instance.objective == "gpus" else money
             unserved = kept(instance, tuple(replica for replicas, _ in choice for replica in replicas))
-            if unserved is not None and (found is None or value_of(instance, unserved, money) < found):
-                found = value_of(instance, unserved, money)
+            if unserved is not None and (found is None or value_of(instance, unserved, value) < found):
+                found = value_of(instance, unserved, value)
     return found
+
+
+def gpus_kept(instance: Instance, counts: tuple[int, ...]) -> bool:
+    """Whether counts keep the limits on GPUs of a type."""
+    columns = instance.shapes
+    return all(
+        sum(int(columns.gpus[s]) * count for s, count in enumerate(counts) if int(columns.pool[s]) in limited.pools) <= limited.limit
+        for limited in instance.budget.gpus
+    )
 
 
 def loads_kept(instance: Instance, counts: tuple[int, ...]) -> bool:
