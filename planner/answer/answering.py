@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from planner.answer.document import plan_document
+from planner.answer.impossible import what_would_help
 from planner.answer.pareto import Front, SearchLimits, pareto_front
 from planner.audit.audit import audit
 from planner.candidates.explain import explain_degrees
@@ -20,7 +21,7 @@ from planner.plan.shape import Degrees
 from planner.problem.load import LoadedProblem, load_problem
 
 if TYPE_CHECKING:
-    from planner.solve.options import Progress
+    from planner.solve.options import Progress, SolveOptions
 
 DEGREE_WORDS = re.compile(r"(tp|pp|ep|dp)(\d+)", re.IGNORECASE)
 
@@ -29,7 +30,7 @@ DEGREE_WORDS = re.compile(r"(tp|pp|ep|dp)(\d+)", re.IGNORECASE)
 class Options:
     """How to answer: overrides of the problem (`PATH=VALUE`), a forced shape, limits of the search, and where progress goes.
 
-    `pareto`, tpot or ttft, also asks for the front of money against that time.
+    `explain` thinks of room that is not there yet and of other targets where there is no plan. `pareto`, tpot or ttft, also asks for the front of money against that time.
     """
 
     overrides: Sequence[str] = ()
@@ -39,6 +40,7 @@ class Options:
     profile: str | None = None
     progress: Callable[[Progress], None] | None = None
     pareto: Literal["tpot", "ttft"] | None = None
+    explain: bool = True
 
 
 @dataclass(frozen=True)
@@ -145,9 +147,26 @@ def _outcome(loaded: LoadedProblem, menu: Menu, options: Options) -> Outcome:
             )
             for index in without
         )
-        return Outcome(Status.INFEASIBLE, None, (), diagnostics=found)
-    from planner.solve.answer import solve
+        outcome = Outcome(Status.INFEASIBLE, None, (), diagnostics=found)
+    else:
+        from planner.solve.answer import solve
+
+        outcome = solve(loaded.problem, loaded.fabric, menu.shapes, menu.loads, _search(loaded, options), menu.running)
+    if outcome.status is not Status.INFEASIBLE or not options.explain:
+        return outcome
+    force = parse_degrees(options.force) if options.force else None
+    helping = what_would_help(loaded, menu, force, _search(loaded, options))
+    return replace(outcome, diagnostics=(*outcome.diagnostics, *helping))
+
+
+def _search(loaded: LoadedProblem, options: Options) -> SolveOptions:
+    """Limits of the search; where this module explains what is impossible the search need not."""
     from planner.solve.options import SolveOptions
 
-    search = SolveOptions(time_limit=options.time_limit, gap=options.gap, seed=loaded.problem.seed, progress=options.progress)
-    return solve(loaded.problem, loaded.fabric, menu.shapes, menu.loads, search, menu.running)
+    return SolveOptions(
+        time_limit=options.time_limit,
+        gap=options.gap,
+        seed=loaded.problem.seed,
+        explain=not options.explain,
+        progress=options.progress,
+    )

@@ -86,16 +86,9 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
         checks=_checks(menu, outcome, names),
         sources=plan_sources(menu, outcome, names),
         current=current_document(loaded, menu, outcome, changed),
-        diagnostics=tuple(
-            DiagnosticDocument(
-                code=item.code,
-                severity=item.severity.value,
-                message=item.message,
-                hint=item.hint,
-                place="" if item.place is None else item.place.path,
-            )
-            for item in warnings
-        ),
+        # What would help where there is no plan; each of it also stands among the diagnostics.
+        repairs=() if outcome.has_plan else tuple(_diagnostic(item) for item in outcome.diagnostics if item.code != "NO_SHAPE"),
+        diagnostics=tuple(map(_diagnostic, warnings)),
         fabric=fabric_document(fabric, loaded.profile.name),
         provenance=ProvenanceDocument(
             problem_sha256=loaded.sha256,
@@ -133,6 +126,11 @@ def _prices_known(menu: Menu, outcome: Outcome) -> bool:
 
 def _objective(objective: Objective) -> ObjectiveDocument:
     return ObjectiveDocument(name=objective.name, value=objective.value, bound=objective.bound, gap=objective.gap, unit=objective.unit)
+
+
+def _diagnostic(item: Diagnostic) -> DiagnosticDocument:
+    place = "" if item.place is None else item.place.path
+    return DiagnosticDocument(code=item.code, severity=item.severity.value, message=item.message, hint=item.hint, place=place)
 
 
 def _memory(memory: MemoryFigures) -> MemoryDocument:

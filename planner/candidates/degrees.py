@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from planner.topology.fabric import Fabric, Pool
 PIPELINE_DEGREES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
 # Stages of more scale-up scopes than this are possible but nobody runs them unasked.
 STAGE_SCOPES = 8
+# Scopes that are thought of beside those of a pool where nothing fits.
+MORE_SCOPES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,21 @@ def pool_room(fabric: Fabric, pool: Pool) -> PoolRoom:
         scopes=scopes,
         sub_levels=sub_levels,
         outer_levels=outer,
+    )
+
+
+def room_to_be(fabric: Fabric, pool: Pool) -> PoolRoom:
+    """Sum up the scopes of `pool` as if nothing ran on them, and some more were there: what freeing GPUs or adding nodes could make of it."""
+    table = fabric.scopes
+    capacity = table.capacity[np.flatnonzero(table.pool == pool.index)]
+    now = pool_room(fabric, pool)
+    scopes = len(capacity) + MORE_SCOPES
+    return replace(
+        now,
+        most_free=int(capacity.max(initial=0)),
+        total_free=int(capacity.sum()) + MORE_SCOPES * int(capacity.max(initial=0)),
+        scopes=scopes,
+        outer_levels=tuple(range(now.scale_up + 1, len(pool.levels))),
     )
 
 

@@ -16,6 +16,7 @@ from planner.diagnostics import Diagnostic, Severity, errors
 from planner.plan.outcome import NotKept, PlacedReplica
 from planner.plan.shape import Degrees, Rejection, Shape
 from planner.problem.load import LoadedProblem
+from planner.topology.fabric import Fabric, Pool
 
 SEQUENCES, TOKENS = "concurrent sequences", "output tokens/s"
 MOST_NAMED, MOST_REASONS = 8, 20
@@ -47,19 +48,26 @@ Evaluator = Callable[[PoolSetting, Sequence[Layout], float | None, bool], tuple[
 
 
 def build_menu(
-    loaded: LoadedProblem, force: Degrees | None = None, evaluator: Evaluator = evaluate_layouts, *, every_batch: bool = False
+    loaded: LoadedProblem,
+    force: Degrees | None = None,
+    evaluator: Evaluator = evaluate_layouts,
+    *,
+    every_batch: bool = False,
+    room_of: Callable[[Fabric, Pool], PoolRoom] = pool_room,
+    only: Sequence[int] | None = None,
 ) -> Menu:
     """Enumerate and evaluate the shapes of a problem.
 
-    `force` keeps only these degrees. `every_batch` adds smaller batches of every shape, as the latency objective always has them. `evaluator` may answer from what it has evaluated before. A shape that cannot be used never aborts the search: it becomes a `Rejection`.
+    `force` keeps only these degrees. `every_batch` adds smaller batches of every shape, as the latency objective always has them. `room_of` says
+    what a pool holds. `only` leaves the other deployments without shapes. `evaluator` may answer from what it has evaluated before. A shape that cannot be used never aborts the search: it becomes a `Rejection`.
     """
     shapes: list[Shape] = []
     rejected: list[Rejection] = []
     settings: dict[tuple[int, int, str, str], PoolSetting] = {}
     prices, diagnostics = pool_prices(loaded)
-    rooms = [pool_room(loaded.fabric, pool) for pool in loaded.fabric.pools]
+    rooms = [room_of(loaded.fabric, pool) for pool in loaded.fabric.pools]
     smaller = every_batch or loaded.problem.objective == "latency"
-    for index in range(len(loaded.problem.deployments)):
+    for index in range(len(loaded.problem.deployments)) if only is None else only:
         for room in rooms:
             if room.total_free == 0:
                 continue

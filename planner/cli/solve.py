@@ -79,7 +79,9 @@ def solve(
         print_json(plan.model_dump(mode="json"))
     else:
         _print_text(result, common)
-    print_diagnostics(result.warnings, common)
+    # What would help is part of the text above already.
+    shown = set() if common.json or result.outcome.has_plan else set(result.outcome.diagnostics)
+    print_diagnostics((item for item in result.warnings if item not in shown), common)
     if plan.stopped_by == "interrupt":
         return ExitCode.INTERRUPTED
     return {"infeasible": ExitCode.INFEASIBLE, "unknown": ExitCode.NO_PLAN_IN_TIME}.get(plan.status, ExitCode.ANSWERED)

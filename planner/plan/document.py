@@ -292,6 +292,7 @@ class PlanDocument(Frozen):
     sources: tuple[SourceDocument, ...] = ()
     pareto: ParetoDocument | None = None
     current: CurrentDocument | None = None
+    repairs: tuple[DiagnosticDocument, ...] = ()
     diagnostics: tuple[DiagnosticDocument, ...]
     fabric: FabricDocument | None = None
     provenance: ProvenanceDocument

@@ -37,6 +37,7 @@ def plan_lines(plan: PlanDocument, fabric: Fabric, targets: dict[str, tuple[floa
         yield ""
     if plan.pareto is not None and plan.status != "infeasible":
         yield from pareto_lines(plan.pareto, plan.currency)
+    yield from _listed("would help, each alone", (f"{item.message}: {item.hint} [{item.code}]" for item in plan.repairs))
     yield from _alternatives(plan)
     yield from _rejected(plan)
     yield from _binding(plan)

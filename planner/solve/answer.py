@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from planner.diagnostics import Diagnostic
 from planner.plan.outcome import Objective, Outcome, PlacedReplica, Status
 from planner.plan.shape import Shape
 from planner.solve.instance import Instance
-from planner.solve.no_plan import why_no_plan
+from planner.solve.no_plan import plan_found, why_no_plan
 from planner.solve.objectives import decide
 from planner.solve.options import SolveOptions
 from planner.solve.placement import Placed, place, touched_whole_scopes
@@ -64,10 +65,23 @@ def solve(
     instance = read(problem, fabric, shapes, loads, running)
     decision = decide(instance, options, RULES)
     if decision.model is None:
-        names = [deployment.name for deployment in problem.deployments]
-        reasons = why_no_plan(instance, fabric, options, names) if decision.status is Status.INFEASIBLE else ()
+        explained = options.explain and decision.status is Status.INFEASIBLE
+        reasons = why_no_plan(instance, fabric, options, [deployment.name for deployment in problem.deployments]) if explained else ()
         return Outcome(decision.status, None, (), decision.stopped_by, diagnostics=reasons)
     return outcome_of(decision, fabric, shapes, running)
+
+
+def smallest_repairs(
+    problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float], options: SolveOptions
+) -> tuple[Diagnostic, ...]:
+    """Smallest changes that would make a plan possible, of a problem that has none; `shapes` may need room that is not there yet."""
+    names = [deployment.name for deployment in problem.deployments]
+    return why_no_plan(read(problem, fabric, shapes, loads), fabric, options, names)
+
+
+def has_plan(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float], options: SolveOptions) -> bool:
+    """Whether a small search finds any plan."""
+    return plan_found(read(problem, fabric, shapes, loads), options)
 
 
 def outcome_of(decision: Decision, fabric: Fabric, shapes: Sequence[Shape], running: Sequence[PlacedReplica] = ()) -> Outcome:

@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING
 from planner.diagnostics import Diagnostic, Severity
 from planner.quantities import format_money
 from planner.solve import cpsat
-from planner.solve.instance import Instance, Spread
+from planner.solve.instance import Budget, Instance, ReplicaLimits, Spread
 from planner.solve.options import SolveOptions
-from planner.solve.repair import Repairs, repairs
+from planner.solve.repair import EVENLY, NEW_LEAF, Added, Asker, Repairs, repairs
 from planner.solve.rule_repair import RuleRepair
 from planner.solve.rules import RULES
 from planner.solve.running import scopes_of
-from planner.solve.scaling import MONEY_UNITS, SHARE_UNITS
+from planner.solve.scaling import MONEY_UNITS
 
 if TYPE_CHECKING:
     from planner.topology.fabric import Fabric
 
 REPAIR_SHARE = 0.05
 """Share of the effort that each question about a repair gets."""
+
+CENT = MONEY_UNITS // 100
+"""Integer units of money in a hundredth."""
 
 NAMED = 4
 """Most scopes that one sentence names."""
@@ -34,7 +37,29 @@ def why_no_plan(instance: Instance, fabric: Fabric, options: SolveOptions, names
         return ()
     limits = cpsat.Limits(options.effort * REPAIR_SHARE, options.time_limit, seed=options.seed)
     found = repairs(instance, RULES, limits)
-    return (*_sentences(instance, fabric, found), *(_of_rule(repair, names[repair.deployment]) for repair in found.rules))
+    told = (*_sentences(instance, fabric, found), *(_of_rule(repair, names[repair.deployment]) for repair in found.rules))
+    return told or (_several(instance, names),)
+
+
+def plan_found(instance: Instance, options: SolveOptions) -> bool:
+    """Whether any plan is found within the effort of a repair."""
+    return Asker(RULES, cpsat.Limits(options.effort * REPAIR_SHARE, options.time_limit, seed=options.seed)).possible(instance)
+
+
+def _several(instance: Instance, names: Sequence[str]) -> Diagnostic:
+    """Say that no single change was found that helps, and what there is to loosen."""
+    asked = ["the budget"] if instance.budget != Budget() else []
+    for deployment, name in enumerate(names):
+        rules, limits = instance.rules_of(deployment), instance.limits[deployment]
+        parts = {
+            "resilience": rules.resilience,
+            "spread": rules.spread,
+            "pin and forbid": rules.only,
+            "replicas": limits != ReplicaLimits(),
+        }
+        asked.extend(f"{part} of {name}" for part, there in parts.items() if there)
+    hint = f"loosen more than one of: room, load, {', '.join(asked)}" if asked else "make much more room, or lower the load"
+    return _told("NO_SINGLE_REPAIR", "no single change was found that makes a plan possible", hint)
 
 
 def _of_rule(repair: RuleRepair, name: str) -> Diagnostic:
@@ -43,6 +68,8 @@ def _of_rule(repair: RuleRepair, name: str) -> Diagnostic:
     if rule is None:
         message = f"{name} may not use GPUs without which there is no plan"
         return _told("NOT_ENOUGH_GPUS", message, "name more GPUs in `pin`, or fewer in `forbid`")
+    if isinstance(rule, ReplicaLimits):
+        return _of_limits(rule, repair, name)
     if isinstance(rule, Spread):
         message = f"{name} cannot be spread so that at most {rule.most} of its replicas share a {rule.kind}"
         hint = "leave `spread` out" if enough is None else f"write `spread: {{over: {rule.kind}, most: {enough}}}`"
@@ -53,47 +80,64 @@ def _of_rule(repair: RuleRepair, name: str) -> Diagnostic:
     return _told("NOT_RESILIENT", message, hint)
 
 
+def _of_limits(limits: ReplicaLimits, repair: RuleRepair, name: str) -> Diagnostic:
+    """Say which limit on the number of replicas is in the way."""
+    if repair.part == "min":
+        hint = f"write `replicas: {{min: {repair.enough}}}`" if repair.enough else "leave `replicas.min` out"
+        return _told("TOO_FEW_REPLICAS", f"{name} cannot have as many as {limits.minimum} replicas", hint)
+    if repair.part == "max":
+        return _told("TOO_MANY_REPLICAS", f"{name} cannot do with {limits.maximum} replicas", f"write `replicas: {{max: {repair.enough}}}`")
+    return _told("SHAPES_DIFFER", f"{name} cannot have all replicas of one shape", "leave `replicas.one_shape` out")
+
+
 def _sentences(instance: Instance, fabric: Fabric, found: Repairs) -> Iterator[Diagnostic]:
     budget = instance.budget
     if found.per_hour is not None and budget.per_hour is not None:
-        least = format_money(found.per_hour / MONEY_UNITS, fabric.currency)
+        # Rounded up to what money is written in, so that the budget named is enough.
+        least = format_money(-(-found.per_hour // CENT) / (MONEY_UNITS // CENT), fabric.currency)
         allowed = format_money(budget.per_hour / MONEY_UNITS, fabric.currency)
         yield _told("BUDGET_EXCEEDED", f"the cheapest plan costs {least}, the budget is {allowed}", f"raise the budget to {least}")
-    used = dict(found.gpus)
-    for limited in budget.gpus if used else ():
-        needed = sum(used.get(pool, 0) for pool in limited.pools)
-        if needed > limited.limit:
-            yield _told(
-                "GPU_BUDGET_EXCEEDED",
-                f"the smallest plan uses {needed} {limited.name} GPUs, the budget allows {limited.limit}",
-                f"allow {needed} {limited.name}",
-            )
-    if found.share:
+    for position, needed in found.gpus:
+        limited = budget.gpus[position]
         yield _told(
-            "LOAD_NOT_COVERED",
-            f"the free GPUs serve at most {100 * found.share / SHARE_UNITS:.1f} % of every load",
-            "lower the load to that, or make room",
+            "GPU_BUDGET_EXCEEDED",
+            f"the smallest plan uses {needed} {limited.name} GPUs, the budget allows {limited.limit}",
+            f"allow {needed} {limited.name}" + (", and raise the budget too" if found.per_hour is not None else ""),
+        )
+    if found.served is not None:
+        percent = f"{found.served // 10}.{found.served % 10} %"
+        every = "every load" if instance.deployments > 1 else "the load"
+        yield _told(
+            "LOAD_NOT_COVERED", f"the free GPUs serve {percent} of {every} and no more", f"lower {every} to {percent}, or make room"
         )
     if found.freed:
         total = sum(gpus for _, _, gpus in found.freed)
         places = [_place(instance, fabric, pool, scope, gpus) for pool, scope, gpus in found.freed]
         shown = ", ".join(places[:NAMED]) + (f" and {len(places) - NAMED} more scopes" if len(places) > NAMED else "")
-        yield _told("NOT_ENOUGH_GPUS", f"{total} more free GPUs would do", f"free {shown}")
-    for pool, scopes in found.nodes:
-        kind = fabric.pools[pool]
-        size = int(instance.pools[pool].capacity.max())
-        nodes = scopes * max(1, size // kind.gpus_per_node)
-        plural = "s" if nodes > 1 else ""
-        yield _told(
-            "NOT_ENOUGH_GPUS",
-            f"{nodes} more empty {kind.gpu.name} node{plural} ({scopes * size} GPUs) would do",
-            f"add {nodes} node{plural} of {kind.gpu.name}",
-        )
+        yield _told("NOT_ENOUGH_GPUS", f"{total} more free GPU{'s' if total > 1 else ''} would do", f"free {shown}")
+    for more in found.nodes:
+        yield _nodes(instance, fabric, more)
+
+
+def _nodes(instance: Instance, fabric: Fabric, more: Added) -> Diagnostic:
+    """Say how many nodes of a pool to add, on which leaf where that matters, and what they cost."""
+    kind = fabric.pools[more.pool]
+    size = int(instance.pools[more.pool].capacity.max())
+    nodes = more.scopes * max(1, size // kind.gpus_per_node)
+    plural = "s" if nodes > 1 else ""
+    where = {None: "", NEW_LEAF: " on a leaf of their own", EVENLY: " alike on every leaf"}.get(more.leaf)
+    where = f" on {fabric.leaf_name(more.leaf)}" if where is None and more.leaf is not None else where
+    price = "" if kind.price_per_node is None else f", {format_money(nodes * kind.price_per_node, fabric.currency)} for all of it"
+    message = f"{nodes} more empty {kind.gpu.name} node{plural} ({more.scopes * size} GPUs){where} would do"
+    return _told("NOT_ENOUGH_GPUS", message, f"add {nodes} node{plural} of {kind.gpu.name}{where}{price}")
 
 
 def _place(instance: Instance, fabric: Fabric, pool: int, scope: int, gpus: int) -> str:
     name = fabric.scopes.name(int(scopes_of(fabric, pool)[scope]))
-    return f"{gpus} in {name}, which has {int(instance.pools[pool].free[scope])} free"
+    number = int(scopes_of(fabric, pool)[scope])
+    failed = sum(fabric.state(gpu) == "failed" for gpu in fabric.scopes.gpus(number))
+    broken = f" and {failed} failed" if failed else ""
+    return f"{gpus} in {name}, which has {int(instance.pools[pool].free[scope])} free{broken}"
 
 
 def _told(code: str, message: str, hint: str) -> Diagnostic:

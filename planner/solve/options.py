@@ -22,11 +22,13 @@ class SolveOptions:
     `effort` bounds the deterministic time of the objective asked for [solver units, about 0.15 to 0.4 of a CPU second];
     the tie-breaking stages get a fifth of it each. The same effort gives the same plan on any machine. `time_limit` is a safety net in
     wall seconds [s], and a plan it stops says so. `gap` stops the search earlier, at that relative distance from the
-    bound. `seed` is the solver's. `progress` is called with every new incumbent or bound.
+    bound. `seed` is the solver's. `explain` also asks for the
+    smallest repairs where there is no plan. `progress` is called with every new incumbent or bound.
     """
 
     effort: float = 4.0
     time_limit: float | None = None
     gap: float = 0.0
     seed: int = 0
+    explain: bool = True
     progress: Callable[[Progress], None] | None = None

@@ -1,191 +1,185 @@
-"""Why there is no plan, as the smallest change that would make one: money, load, GPUs to free, nodes to add."""
+"""Why there is no plan, as the smallest change that would make one: money, load, GPUs to free, nodes to add, a rule to loosen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from planner.solve import cpsat
-from planner.solve.domains import PINNED
-from planner.solve.instance import Budget, Instance, IntArray, PoolScopes, ReplicaLimits
+from planner.solve import cpsat, highs
+from planner.solve.instance import Budget, Instance
 from planner.solve.model import Model, Rule, build
-from planner.solve.program import add_term
+from planner.solve.program import Program, add_term
 from planner.solve.rule_repair import RuleRepair, rule_repairs
-from planner.solve.scaling import SHARE_UNITS
 
-MOST_NODES = 4096
-"""More nodes than this are not worth proposing."""
+PARTS = 1000
+"""Parts of every load: what can be served is told in these, rounded down."""
 
-MOST_DOMAINS = 16
-"""More nodes than this are not tried where replicas are counted node by node."""
+TREE = 300
+"""Nodes of the search tree that a question about a repair gets from HiGHS."""
+
+MOST_VARIABLES = 2_000
+"""Larger programs of replicas counted by failure domain are not tried for a repair."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
     """What would help, each None or empty where it would not, or is not known.
 
-    `per_hour` [1e-6 $/h] is the least budget that suffices, `gpus` the GPUs by pool that the plan needs when types are not limited.
-    `share` [1e-6] is the share of every load that can be served at once. `freed` lists (pool, scope, GPUs) to free, least in total. `nodes` is
-    (pool, number) of empty scopes to add to one pool, fewest first. `rules` stand in the way of a plan alone.
+    `per_hour` [1e-6 $/h] is the least budget that suffices, `gpus` the limits on GPU types to raise, by position in the budget, and what to raise
+    them to; where both are given, both are needed. The others suffice alone, under the budget as it is. `served` [1/1000] is the share of
+    every load that can be served at once. `freed` lists (pool, scope, GPUs) to free, least in total. `nodes` says for a pool how many empty scopes to add,
+    fewest first. `rules` stand in the way of a plan alone.
     """
 
     per_hour: int | None = None
     gpus: tuple[tuple[int, int], ...] = ()
-    share: int | None = None
+    served: int | None = None
     freed: tuple[tuple[int, int, int], ...] = ()
-    nodes: tuple[tuple[int, int], ...] = ()
+    nodes: tuple[Added, ...] = ()
     rules: tuple[RuleRepair, ...] = ()
 
 
-class _Asker:
+NEW_LEAF, EVENLY = -1, -2
+"""Leaves of new scopes that are no leaf of the pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Empty scopes to add to a pool: `leaf` is the leaf they hang on, NEW_LEAF or EVENLY over all leaves, None where it does not matter."""
+
+    pool: int
+    scopes: int
+    leaf: int | None = None
+
+
+class Asker:
     """Small solves of changed questions, within a small effort each."""
 
     def __init__(self, rules: Sequence[Rule], limits: cpsat.Limits) -> None:
         self.rules, self.limits = rules, limits
 
     def least(self, instance: Instance, objective: str) -> tuple[Model, tuple[int, ...]] | None:
-        """Best plan of a question by money, GPUs or share; None when none is found."""
+        """Best plan of a question by money or GPUs; None when none is found."""
         model = build(replace(instance, objective=objective), self.rules)
-        terms = {"cost": model.cost, "gpus": model.gpus()}.get(objective, {} if model.share is None else {model.share: -1})
-        result = cpsat.minimise(model.program, terms, self.limits)
+        result = cpsat.minimise(model.program, model.cost if objective == "cost" else model.gpus(), self.limits)
         return None if result.values is None else (model, result.values)
 
     def possible(self, instance: Instance) -> bool:
-        """Whether any plan is found."""
-        model = build(replace(instance, objective="cost"), self.rules)
-        return cpsat.minimise(model.program, {}, self.limits).values is not None
+        """Whether any plan is found, cheap questions first.
+
+        What is impossible without the rules about places is impossible; what single groups can do is possible. Only between the two all shapes are
+        tried, and only while they make a program of a size that is answered at once: a repair of a large fleet may be larger than the least.
+        """
+        if instance.objective != "throughput":
+            instance = replace(instance, objective="cost")
+        if not any(rule.kinds for rule in instance.rules):
+            return self._solvable(build(instance, self.rules).program)
+        loose = replace(instance, rules=tuple(replace(rule, spread=None, resilience=None, only="") for rule in instance.rules))
+        if not self._solvable(build(loose, self.rules).program):
+            return False
+        single = _single_groups(instance)
+        if single is not instance and self._solvable(build(single, self.rules).program):
+            return True
+        program = build(instance, self.rules).program
+        return (single is instance or len(program.lower) <= MOST_VARIABLES) and self._solvable(program)
+
+    def _solvable(self, program: Program) -> bool:
+        """Whether a solution is found; floating point is fast here, and its solutions are checked in integers."""
+        if highs.available():
+            found = highs.minimise(program, {}, nodes=TREE, seconds=self.limits.seconds, seed=self.limits.seed)
+            if found.values is not None or found.closed:
+                return found.values is not None
+        return cpsat.minimise(program, {}, self.limits).values is not None
+
+
+def _single_groups(instance: Instance) -> Instance:
+    """Only shapes of one group, where every deployment has one; else all."""
+    alone = instance.keep(instance.shapes.groups == 1)
+    fewer = len(alone.shapes) < len(instance.shapes)
+    return alone if fewer and set(alone.shapes.deployment.tolist()) == set(instance.shapes.deployment.tolist()) else instance
 
 
 def repairs(instance: Instance, rules: Sequence[Rule], limits: cpsat.Limits) -> Repairs:
     """Find the smallest repairs of a question without a plan."""
-    asker = _Asker(rules, limits)
-    unlimited = replace(instance, budget=Budget())
-    if instance.budget != Budget():
-        money = replace(instance, budget=replace(instance.budget, per_hour=None))
-        found = asker.least(money, "cost") if instance.budget.per_hour is not None else None
-        if found is not None:
-            model, values = found
-            return Repairs(per_hour=sum(price * values[variable] for variable, price in model.cost.items()))
-        found = asker.least(unlimited, "gpus")
-        if found is not None:
-            model, values = found
-            used = dict.fromkeys(range(len(instance.pools)), 0)
-            for shape, variable in enumerate(model.count):
-                used[int(instance.shapes.pool[shape])] += int(instance.shapes.gpus[shape]) * values[variable]
-            return Repairs(gpus=tuple((pool, gpus) for pool, gpus in used.items() if gpus))
+    from planner.solve.more_room import added, freed
+
+    asker = Asker(rules, limits)
+    larger = _budget(asker, instance)
+    if larger is not None:
+        return larger
     return Repairs(
-        share=_share(asker, instance),
-        freed=tuple(_freed(asker, unlimited)),
-        nodes=tuple(sorted(_nodes(asker, unlimited), key=lambda pair: (pair[1], pair[0]))),
+        served=_served(asker, instance),
+        freed=tuple(freed(asker, instance)),
+        nodes=tuple(sorted(added(asker, instance), key=lambda found: (found.scopes, found.pool))),
         rules=tuple(rule_repairs(instance, asker.possible)),
     )
 
 
-def _share(asker: _Asker, instance: Instance) -> int | None:
-    found = asker.least(
-        replace(instance, limits=tuple(ReplicaLimits(0, limits.maximum, limits.one_shape) for limits in instance.limits)), "throughput"
-    )
-    if found is None or found[0].share is None:
+def _budget(asker: Asker, instance: Instance) -> Repairs | None:
+    """Raise the limit on money alone, the limits on GPU types alone, or both; None where the budget is not what is in the way."""
+    budget = instance.budget
+    if budget == Budget() or instance.objective == "throughput":
         return None
-    share = found[1][found[0].share]
-    # Where all of it can be served, the load is not what is in the way.
-    return None if share >= SHARE_UNITS else share
+    if budget.per_hour is not None:
+        found = _least_money(asker, replace(instance, budget=replace(budget, per_hour=None)))
+        if found is not None:
+            return Repairs(per_hour=found)
+    raised = _raised(asker, instance)
+    if raised:
+        return Repairs(gpus=raised)
+    money = _least_money(asker, replace(instance, budget=Budget())) if budget.gpus and budget.per_hour is not None else None
+    if money is None:
+        return None
+    return Repairs(per_hour=money, gpus=_raised(asker, replace(instance, budget=replace(budget, per_hour=money))))
 
 
-def _freed(asker: _Asker, instance: Instance) -> Iterator[tuple[int, int, int]]:
-    """Fewest GPUs to free, and in which scopes; pools with parts or billed by node are taken as they are."""
-    pools = tuple(
-        pool
-        if pool.parts or pool.node_price is not None or _split_scopes(pool)
-        else replace(pool, free=pool.capacity, untouched=pool.free, nodes=(), _slots={})
-        for pool in instance.pools
-    )
-    model = build(replace(instance, pools=pools, objective="cost"), asker.rules)
-    freed: dict[int, int] = {}
-    for pool in model.pools:
-        if pool.layout.scopes.untouched is not None:
-            for key, variable in pool.opened.items():
-                add_term(freed, variable, pool.layout.cells[key.cell].classes[key.group].openings[key.opening].nodes)
-    if not freed:
-        return
-    result = cpsat.minimise(model.program, freed, asker.limits)
-    if result.values is None:
-        return
-    for pool in model.pools:
-        if pool.layout.scopes.untouched is None:
-            continue
-        taken: dict[tuple[int, int], int] = {}
-        for key, variable in pool.opened.items():
-            group = pool.layout.cells[key.cell].classes[key.group]
-            for _ in range(result.values[variable]):
-                start = taken.get((key.cell, key.group), 0)
-                taken[key.cell, key.group] = start + 1
-                if group.openings[key.opening].nodes:
-                    yield pool.layout.pool, group.members[start], group.openings[key.opening].nodes
+def _least_money(asker: Asker, instance: Instance) -> int | None:
+    found = asker.least(instance, "cost")
+    if found is None:
+        return None
+    model, values = found
+    return sum(price * values[variable] for variable, price in model.cost.items())
 
 
-def _split_scopes(pool: PoolScopes) -> bool:
-    """Whether some scope lies in several failure domains that replicas are counted by."""
-    return any(len(set(nodes)) > 1 for scopes in pool.domains.values() for nodes in scopes)
+def _raised(asker: Asker, instance: Instance) -> tuple[tuple[int, int], ...]:
+    """Fewest GPUs by which the limits on types must be raised together, as new limits by position; empty where that does not help."""
+    budget = instance.budget
+    if not budget.gpus:
+        return ()
+    model = build(replace(instance, budget=replace(budget, gpus=()), objective="cost"), asker.rules)
+    gpus = instance.shapes.gpus.tolist()
+    used = []
+    over: dict[int, int] = {}
+    for limited in budget.gpus:
+        row: dict[int, int] = {}
+        for pool in limited.pools:
+            for shape in instance.of_pool(pool).tolist():
+                add_term(row, model.count[shape], gpus[shape])
+        used.append(row)
+        most = sum(count * model.program.upper[variable] for variable, count in row.items())
+        excess = model.program.add_variable(0, max(0, most - limited.limit))
+        model.program.add_row("over", {**row, excess: -1}, upper=limited.limit)
+        over[excess] = 1
+    result = cpsat.minimise(model.program, over, asker.limits)
+    values = result.values
+    if values is None:
+        return ()
+    needed = [sum(count * values[variable] for variable, count in row.items()) for row in used]
+    return tuple((position, need) for position, need in enumerate(needed) if need > budget.gpus[position].limit)
 
 
-def _nodes(asker: _Asker, instance: Instance) -> Iterator[tuple[int, int]]:
-    """Fewest empty scopes to add to each pool alone, by doubling and bisection."""
-    for number in sorted(set(instance.shapes.pool.tolist())):
-        if len(instance.pools[number]) == 0 or instance.pools[number].parts:
-            continue
+def _served(asker: Asker, instance: Instance) -> int | None:
+    """Largest share of every load with which there is a plan [1/1000]; None where there is none, or lower loads do not help."""
+    if instance.objective == "throughput":
+        return None
 
-        def enough(more: int, pool: int = number) -> bool:
-            grown = (*instance.pools[:pool], widened(instance.pools[pool], more), *instance.pools[pool + 1 :])
-            return asker.possible(replace(instance, pools=grown))
+    def enough(parts: int) -> bool:
+        return asker.possible(replace(instance, loads=-(-instance.loads * parts // PARTS)))
 
-        most = MOST_DOMAINS if instance.kinds_of_pool(number) else MOST_NODES
-        high = 1
-        while high <= most and not enough(high):
-            high *= 4
-        if high > most:
-            continue
-        low = high // 4
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        yield number, high
-
-
-def widened(pool: PoolScopes, more: int) -> PoolScopes:
-    """Give the pool with `more` empty scopes of its largest size, all under the leaf of its first, in other failure domains of their own."""
-
-    def longer(column: IntArray, value: int) -> IntArray:
-        return np.concatenate([column, np.full(more, value, dtype=np.int64)])
-
-    size = int(pool.capacity.max())
-    per_node = max((count for nodes in pool.nodes for count in nodes), default=size)
-    return replace(
-        pool,
-        free=longer(pool.free, size),
-        capacity=longer(pool.capacity, size),
-        leaf=longer(pool.leaf, int(pool.leaf[0])),
-        spine=longer(pool.spine, int(pool.spine[0])),
-        fabric=longer(pool.fabric, int(pool.fabric[0])),
-        order=np.concatenate([pool.order, np.arange(len(pool), len(pool) + more, dtype=np.int64)]),
-        nodes=(*pool.nodes, *((per_node,) * (size // per_node) for _ in range(more))) if pool.nodes else (),
-        domains={
-            kind: (*scopes, *(_new_domains(kind, scopes, number, size // per_node) for number in range(more)))
-            for kind, scopes in pool.domains.items()
-        },
-        _slots={},
-    )
-
-
-NEW_DOMAIN = 1 << 40
-"""Above the number of any failure domain that is there."""
-
-
-def _new_domains(kind: str, scopes: tuple[tuple[int, ...], ...], number: int, nodes: int) -> tuple[int, ...]:
-    if kind == "leaf":
-        return (scopes[0][0],) * nodes
-    if kind.startswith(PINNED):
-        return (0,) * nodes
-    return tuple(NEW_DOMAIN + number * nodes + node for node in range(nodes))
+    if not enough(1):
+        return None
+    low, high = 1, PARTS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return low

@@ -6,21 +6,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from planner.solve.instance import DeploymentRules, Instance, Resilience, Spread
+from planner.solve.instance import DeploymentRules, Instance, ReplicaLimits, Resilience, Spread
 
 PERCENT = 100
+
+MOST_MORE = 1 << 12
+"""More replicas than this above the limit are not worth proposing."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleRepair:
     """A rule of a deployment with the value it has, and the nearest value with which there is a plan; None where only leaving it out helps.
 
-    A rule that is None is the choice of GPUs by `pin` and `forbid`.
+    A rule that is None is the choice of GPUs by `pin` and `forbid`. `part` names the limit on replicas that is in the way: min, max or one_shape.
     """
 
     deployment: int
-    rule: Spread | Resilience | None
+    rule: Spread | Resilience | ReplicaLimits | None
     enough: int | None
+    part: str = ""
 
 
 def rule_repairs(instance: Instance, possible: Callable[[Instance], bool]) -> Iterator[RuleRepair]:
@@ -51,6 +55,27 @@ def rule_repairs(instance: Instance, possible: Callable[[Instance], bool]) -> It
 
         if rules.only and possible(_with(instance, deployment, replace(rules, only=""))):
             yield RuleRepair(deployment, None, None)
+        yield from _limits(instance, deployment, possible)
+
+
+def _limits(instance: Instance, deployment: int, possible: Callable[[Instance], bool]) -> Iterator[RuleRepair]:
+    """Limits on the number of replicas that are in the way alone: a lower least, a higher most, unlike shapes."""
+    limits = instance.limits[deployment]
+
+    def holds(changed: ReplicaLimits) -> bool:
+        every = list(instance.limits)
+        every[deployment] = changed
+        return possible(replace(instance, limits=tuple(every)))
+
+    if limits.minimum and holds(replace(limits, minimum=0)):
+        lower = _last(limits.minimum - 1, lambda least: holds(replace(limits, minimum=least)))
+        yield RuleRepair(deployment, limits, lower or 0, "min")
+    if limits.maximum is not None and holds(replace(limits, maximum=limits.maximum + MOST_MORE)):
+        most = limits.maximum + MOST_MORE
+        fewer = _last(MOST_MORE, lambda less: holds(replace(limits, maximum=most - less)))
+        yield RuleRepair(deployment, limits, most - (fewer or 0), "max")
+    if limits.one_shape and holds(replace(limits, one_shape=False)):
+        yield RuleRepair(deployment, limits, None, "one_shape")
 
 
 def _with(instance: Instance, deployment: int, rules: DeploymentRules) -> Instance:

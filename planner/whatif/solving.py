@@ -75,7 +75,7 @@ def solve_unit(unit: Unit, memory: MenuMemory) -> Solved:
 
 def _answer(loaded: LoadedProblem, memory: MenuMemory, limits: Limits, rearrange: Callable[[Outcome], Outcome]) -> Answer:
     menu = build_menu(loaded, evaluator=memory.evaluate)
-    return answer_menu(loaded, menu, Options(time_limit=limits.time_limit, gap=limits.gap), rearrange)
+    return answer_menu(loaded, menu, Options(time_limit=limits.time_limit, gap=limits.gap, explain=False), rearrange)
 
 
 def solved_of(answer: Answer) -> Solved:

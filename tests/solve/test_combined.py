@@ -77,7 +77,7 @@ def test_a_sample_of_subsets():
 
 @pytest.mark.thorough
 def test_many_subsets():
-    assert_covered([assert_all_three_agree(seed) for seed in range(500)], 50)
+    assert_covered([assert_all_three_agree(seed) for seed in range(500)], 30)
 
 
 def instance_of_seed(seed: int) -> Instance:

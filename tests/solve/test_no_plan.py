@@ -6,7 +6,7 @@ from planner.plan.outcome import Status
 from planner.plan.shape import Degrees
 from planner.solve import SolveOptions, cpsat, solve
 from planner.solve.instance import Budget, GpuBudget
-from planner.solve.repair import repairs
+from planner.solve.repair import Added, repairs
 from planner.solve.rules import RULES
 from tests.solve.fabrics import HGX, fabric_of, hgx_fabric, problem_of, shape_of
 from tests.solve.fleets import ScopeRow, ShapeRow, free_pool, instance_of, pool_of
@@ -37,7 +37,7 @@ def test_share_and_nodes_that_would_do():
     outcome = solve(problem_of(), hgx_fabric(), [TP8], [128.0], SolveOptions())
     messages = [diagnostic.message for diagnostic in outcome.diagnostics]
     assert messages == [
-        "the free GPUs serve at most 50.0 % of every load",
+        "the free GPUs serve 50.0 % of the load and no more",
         "2 more empty h100-sxm-80gb nodes (16 GPUs) would do",
     ]
 
@@ -46,7 +46,7 @@ def test_gpus_to_free_are_named():
     fabric = fabric_of([{"name": "h100-[01-02]", **HGX, "leaf": "leaf-1", "price": "$24/h"}], taken=["h100-01:[0-4]", "h100-02:[0-1]"])
     outcome = solve(problem_of(), fabric, [TP8], [32.0], SolveOptions())
     hints = [diagnostic.hint for diagnostic in outcome.diagnostics]
-    assert hints == ["free 2 in h100-02/nvlink, which has 6 free", "add 1 node of h100-sxm-80gb"]
+    assert hints == ["free 2 in h100-02/nvlink, which has 6 free", "add 1 node of h100-sxm-80gb, $24.00/h for all of it"]
 
 
 def test_a_deployment_without_shapes_is_left_to_the_menu():
@@ -59,8 +59,8 @@ def test_fewest_gpus_to_free_over_scopes():
     rows = [ShapeRow(4, deployment=0), ShapeRow(2, deployment=1)]
     found = repairs(instance_of(rows, [2, 1], [free_pool(3, 5)]), RULES, EFFORT)
     assert sum(gpus for _, _, gpus in found.freed) == 2
-    assert found.share == 500_000
-    assert found.nodes == ((0, 1),)
+    assert found.served == 500
+    assert found.nodes == (Added(0, 1),)
 
 
 def test_freed_gpus_serve_pinned_replicas():
