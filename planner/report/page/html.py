@@ -45,6 +45,11 @@ def plan_page(plan: PlanDocument, *, audited: bool = False, warnings: tuple[str,
     return environment().get_template("plan.html").render(**plan_facts(plan, audited=audited), warnings=warnings)
 
 
+def plan_body(plan: PlanDocument, *, audited: bool = False, warnings: tuple[str, ...] = ()) -> str:
+    """The same without the page around it."""
+    return environment().get_template("plan_body.html").render(**plan_facts(plan, audited=audited), warnings=warnings)
+
+
 def plan_facts(plan: PlanDocument, *, audited: bool) -> dict[str, Any]:
     """What the template of a plan shows."""
     return {

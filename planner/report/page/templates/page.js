@@ -20,14 +20,15 @@
   });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
   const main = document.querySelector("main");
-  document.querySelectorAll(".only").forEach((button) => {
-    button.addEventListener("click", () => {
+  // Answers of the local page come and go, so clicks are listened for once, above them.
+  main.addEventListener("click", (event) => {
+      const button = event.target.closest(".only");
+      if (!button) return;
       const on = button.getAttribute("aria-pressed") !== "true";
       document.querySelectorAll(".only").forEach((other) => other.setAttribute("aria-pressed", String(on && other === button)));
       document.querySelectorAll(".shown").forEach((cell) => cell.classList.remove("shown"));
       main.classList.toggle("dimmed", on);
       if (on) document.querySelectorAll(".gpus ." + button.dataset.only + ", .share ." + button.dataset.only).forEach((cell) => cell.classList.add("shown"));
-    });
   });
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
 })();
