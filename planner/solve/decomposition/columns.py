@@ -64,6 +64,7 @@ class Generation:
 
     parts: Parts
     unit: int
+    steady: float = STEADY
     columns: list[dict[Column, None]] = field(default_factory=list)
     best: Bound | None = None
     impossible: bool = False
@@ -105,7 +106,7 @@ class Generation:
             if solved is None or not fresh:
                 break
             prices, relaxed = solved
-            if self.best is not None and relaxed * self.scale - self.best.exact <= STEADY * abs(self.best.exact):
+            if self.best is not None and relaxed * self.scale - self.best.exact <= self.steady * abs(self.best.exact):
                 break
         return self.best
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,6 +63,32 @@ def undominated(listed: Choices, live: BoolArray, most: int) -> Choices | None:
 
 def combine(parts: Parts, listed: Sequence[Choices], live: BoolArray, least: int, most: int | None, limits: cpsat.Limits) -> Result:
     """Pick one choice per deployment under the live rows at least cost, between `least` and `most`; values are the program's counts and others."""
+    question = program_of(parts, listed, live, least, most)
+    return question.read(parts, listed, cpsat.minimise(question.program, question.cost, limits))
+
+
+@dataclass(frozen=True)
+class Combination:
+    """The choice of one listed choice per deployment as a program; `places` are the (deployment, choice) of its last variables."""
+
+    program: Program
+    cost: dict[int, int]
+    places: list[tuple[int, int]]
+
+    def read(self, parts: Parts, listed: Sequence[Choices], found: Result) -> Result:
+        """Give counts of all shapes, then the others, for the values of the program's variables."""
+        if found.values is None:
+            return found
+        counts = np.zeros(len(parts.cost), dtype=np.int64)
+        others, picked = found.values[: len(parts.most)], found.values[len(parts.most) :]
+        for (deployment, number), value in zip(self.places, picked, strict=True):
+            if value:
+                counts[parts.shapes[deployment]] = listed[deployment].counts[number]
+        return replace(found, values=(*counts.tolist(), *others))
+
+
+def program_of(parts: Parts, listed: Sequence[Choices], live: BoolArray, least: int, most: int | None) -> Combination:
+    """Write the program of `combine`."""
     program = Program()
     cost: dict[int, int] = {}
     rows: dict[int, dict[int, int]] = {row: {} for row in np.flatnonzero(live).tolist()}
@@ -87,12 +113,4 @@ def combine(parts: Parts, listed: Sequence[Choices], live: BoolArray, least: int
     for row, terms in rows.items():
         program.add_row("room", terms, upper=int(parts.room[row]))
     program.add_row("bound", cost, lower=least, upper=most)
-    found = cpsat.minimise(program, cost, limits)
-    if found.values is None:
-        return found
-    counts = np.zeros(len(parts.cost), dtype=np.int64)
-    others, picked = found.values[: len(parts.most)], found.values[len(parts.most) :]
-    for (deployment, number), value in zip(places, picked, strict=True):
-        if value:
-            counts[parts.shapes[deployment]] = listed[deployment].counts[number]
-    return Result(found.status, (*counts.tolist(), *others), found.objective, found.bound, found.stopped_by)
+    return Combination(program, cost, places)

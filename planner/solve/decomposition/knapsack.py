@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
+from typing import Protocol
 
 NODE_LIMIT = 20_000
 """Nodes after which one pricing gives up its proof and keeps the relaxation as bound."""
@@ -16,6 +17,25 @@ class Cover:
 
     counts: tuple[int, ...] | None
     bound: int | None
+
+
+class Covering(Protocol):
+    """What column generation asks of one deployment's choices."""
+
+    @property
+    def capacities(self) -> tuple[int, ...]:
+        """What one replica of each shape serves."""
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """Most replicas of each shape."""
+
+    @property
+    def load(self) -> int:
+        """What all replicas must serve at least."""
+
+    def cheapest(self, costs: Sequence[int]) -> Cover:
+        """Find the cheapest choice, with a proved bound."""
 
 
 @dataclass(frozen=True)

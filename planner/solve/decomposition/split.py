@@ -12,7 +12,7 @@ from math import gcd
 
 import numpy as np
 
-from planner.solve.decomposition.knapsack import Knapsack
+from planner.solve.decomposition.knapsack import Covering, Knapsack
 from planner.solve.instance import IntArray
 from planner.solve.model import Model
 from planner.solve.program import Program, Row, Terms
@@ -34,7 +34,7 @@ class Parts:
     """
 
     shapes: tuple[IntArray, ...]
-    knapsacks: tuple[Knapsack, ...]
+    knapsacks: tuple[Covering, ...]
     cost: IntArray
     use: IntArray
     room: IntArray

@@ -1,0 +1,81 @@
+"""A second, independent look at a bound that calls a question impossible: every deployment's least cost again, as an integer program."""
+
+from __future__ import annotations
+
+from planner.plan.outcome import Status
+from planner.solve import cpsat, highs
+from planner.solve.decomposition.columns import Generation, priced
+from planner.solve.decomposition.knapsack import Covering
+from planner.solve.decomposition.split import Parts
+from planner.solve.program import Program
+from planner.solve.result import Result
+from planner.solve.survival.knapsack import SurvivingKnapsack
+from planner.solve.survival.question import FAR
+
+FACTORS = (1, 8, 64)
+"""Multiples of the prices that are tried: where room is what is missing, dearer room says so more clearly."""
+
+
+def confirmed(parts: Parts, generation: Generation, limits: cpsat.Limits) -> bool:
+    """Whether HiGHS, or CP-SAT where it is not installed, agrees that no plan exists.
+
+    The search by deployments calls a question impossible when some deployment has no choice, or when the bound at some prices exceeds what all free GPUs cost. The same
+    prices, and integer programs in place of the search, must say so again.
+    """
+    best = generation.best
+    if best is None or best.value <= generation.ceiling:
+        return any(
+            _least(_surviving(knapsack), parts.cost[mine].tolist(), limits).status is Status.INFEASIBLE
+            for knapsack, mine in zip(parts.knapsacks, parts.shapes, strict=True)
+        )
+    for factor in FACTORS:
+        prices = best.prices.astype(object) * factor
+        total = -sum(price * room for price, room in zip(prices.tolist(), parts.room.tolist(), strict=True))
+        for knapsack, costs in zip(parts.knapsacks, priced(parts, prices, best.scale), strict=True):
+            found = _least(_surviving(knapsack), costs, limits)
+            if found.status is Status.INFEASIBLE:
+                return True
+            total += found.bound or 0
+        if total > generation.ceiling * best.scale:
+            return True
+    return False
+
+
+def _surviving(knapsack: Covering) -> SurvivingKnapsack:
+    assert isinstance(knapsack, SurvivingKnapsack)
+    return knapsack
+
+
+def _least(knapsack: SurvivingKnapsack, costs: list[int], limits: cpsat.Limits) -> Result:
+    """Least cost of one deployment's choices, its bound rounded down to a multiple of a power of two that keeps it exact in doubles.
+
+    ::
+
+        sum q n >= L,   sum q n - M >= R,   sum_{s of g} q_s n_s <= D_g M,   n_s <= D_s h_s,   q_s h_s <= M
+    """
+    worst = sum(cost * limit for cost, limit in zip(costs, knapsack.limits, strict=True))
+    shift = max(0, worst.bit_length() - 50)
+    program = Program()
+    counts = [program.add_variable(0, limit) for limit in knapsack.limits]
+    served = dict(zip(counts, knapsack.capacities, strict=True))
+    program.add_row("load", served, lower=knapsack.asked)
+    if knapsack.rest:
+        loss = program.add_variable(0, sum(q * limit for q, limit in zip(knapsack.capacities, knapsack.limits, strict=True)))
+        program.add_row("resilience", {**served, loss: -1}, lower=knapsack.rest)
+        for group in knapsack.groups:
+            if group.domains < FAR:
+                inside = {counts[i]: knapsack.capacities[i] for i in sorted(group.shapes)}
+                program.add_row("resilience", {**inside, loss: -group.domains}, upper=0)
+        for variable, q, limit, hosts in zip(counts, knapsack.capacities, knapsack.limits, knapsack.hosts, strict=True):
+            if limit:
+                height = program.add_variable(0, limit)
+                program.add_row("resilience", {variable: 1, height: -min(hosts, limit)}, upper=0)
+                program.add_row("resilience", {height: q, loss: -1}, upper=0)
+    objective = {variable: cost >> shift for variable, cost in zip(counts, costs, strict=True) if cost >> shift}
+    found = (
+        highs.minimise(program, objective, seconds=limits.seconds, seed=limits.seed)
+        if highs.available()
+        else cpsat.minimise(program, objective, limits)
+    )
+    bound = None if found.bound is None else found.bound << shift
+    return Result(found.status, bound=bound)

@@ -1,0 +1,157 @@
+"""From counts to bins: what all replicas serve is then known, hence how much of a deployment one failure domain may hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.solve.instance import Container, IntArray
+from planner.solve.survival.question import PoolBins, Question
+
+Spanning = tuple[int, tuple[tuple[int, int], ...]]
+"""A shape whose replica spans bins, and its (bin, groups)."""
+
+
+@dataclass
+class Places:
+    """Where replicas stand: the number of each (shape, bin) that stay in one bin, those that span several, and how many of each shape found no place."""
+
+    inside: dict[tuple[int, int], int] = field(default_factory=dict)
+    spanning: list[Spanning] = field(default_factory=list)
+    missing: dict[int, int] = field(default_factory=dict)
+
+
+class Room:
+    """What is left of the bins, and what every deployment has in every failure domain, while replicas are placed."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        columns = question.instance.shapes
+        self.capacity: list[int] = columns.capacity.tolist()
+        self.deployment: list[int] = columns.deployment.tolist()
+        self.pool: list[int] = columns.pool.tolist()
+        self.groups: list[int] = columns.groups.tolist()
+        self.place: dict[tuple[int, str], IntArray] = {}
+        self.domains: dict[str, int] = {}
+        for kind in sorted(set(question.kinds)):
+            owners = [(pool, bins.domains[kind]) for pool, bins in question.bins.items() if kind in bins.domains]
+            if owners:
+                labels, where = np.unique(np.concatenate([own for _, own in owners]), return_inverse=True)
+                self.domains[kind] = len(labels)
+                starts = np.cumsum([0, *(len(own) for _, own in owners)])
+                for (pool, _), start, end in zip(owners, starts, starts[1:], strict=False):
+                    self.place[pool, kind] = where.reshape(-1)[start:end]
+        # Slots of every size that one group takes.
+        self.takes = [
+            np.array([size // k for k in question.bins[pool].sizes], dtype=np.int64)
+            for size, pool in zip(columns.size.tolist(), self.pool, strict=True)
+        ]
+
+    def domain(self, shape: int) -> IntArray | None:
+        """Failure domain of every bin of a shape's pool, as its deployment may lose it; None where it loses nothing by domain."""
+        return self.place.get((self.pool[shape], self.question.kinds[self.deployment[shape]]))
+
+    def caps(self, counts: IntArray) -> list[int]:
+        """Most of every deployment that one domain may hold: what all its replicas serve beyond what must be left."""
+        served = np.zeros(len(self.question.rest), dtype=np.int64)
+        np.add.at(served, self.question.instance.shapes.deployment, counts * self.question.instance.shapes.capacity)
+        return [total - rest for total, rest in zip(served.tolist(), self.question.rest, strict=True)]
+
+    def empty(self) -> tuple[dict[int, IntArray], list[IntArray]]:
+        """Slots of all bins by pool, and what every deployment has in every domain: nothing."""
+        left = {pool: bins.slots.copy() for pool, bins in self.question.bins.items()}
+        return left, [np.zeros(self.domains.get(kind, 0), dtype=np.int64) for kind in self.question.kinds]
+
+    def used(self, places: Places) -> tuple[dict[int, IntArray], list[IntArray]]:
+        """What some places leave of the slots, and what every deployment has in every domain."""
+        left, carried = self.empty()
+        whole = ((shape, ((chosen, self.groups[shape]),), count) for (shape, chosen), count in places.inside.items())
+        for shape, parts, count in (*whole, *((shape, parts, 1) for shape, parts in places.spanning)):
+            domain, touched = self.domain(shape), set()
+            for chosen, groups in parts:
+                left[self.pool[shape]][chosen] -= self.takes[shape] * (groups * count)
+                if domain is not None:
+                    touched.add(int(domain[chosen]))
+            for label in touched:
+                carried[self.deployment[shape]][label] += self.capacity[shape] * count
+        return left, carried
+
+
+def greedy(room: Room, counts: IntArray) -> Places:
+    """Place replicas largest first, each where its deployment has least for the size of the bin."""
+    columns = room.question.instance.shapes
+    caps = room.caps(counts)
+    left, carried = room.empty()
+    places = Places()
+    used = np.flatnonzero(counts).tolist()
+    gpus, sizes = columns.gpus.tolist(), columns.size.tolist()
+    order = sorted(
+        used,
+        key=lambda s: (-gpus[s] if room.groups[s] > 1 else 0, -sizes[s], -room.capacity[s] / max(1, caps[room.deployment[s]]), s),
+    )
+    for shape in order:
+        _place(room, shape, int(counts[shape]), caps[room.deployment[shape]], left, carried, places)
+    return places
+
+
+def _place(
+    room: Room, shape: int, count: int, cap: int, left: dict[int, IntArray], carried: list[IntArray], places: Places
+) -> None:
+    """Place the replicas of one shape."""
+    bins = room.question.bins[room.pool[shape]]
+    slack, size = left[bins.pool], np.maximum(bins.slots[:, 0], 1)
+    need = room.takes[shape] * room.groups[shape]
+    position = bins.sizes.index(int(room.question.instance.shapes.size[shape]))
+    own, domain, load = carried[room.deployment[shape]], room.domain(shape), room.capacity[shape]
+    fits = (slack >= need).all(axis=1)
+    for number in range(count):
+        open_ = fits if domain is None else fits & (own[domain] + load <= cap)
+        ready = np.flatnonzero(open_)
+        if not len(ready):
+            placed = 0
+            if room.groups[shape] > 1:
+                placed = _span(room, bins, shape, count - number, cap, slack, own, places)
+            if number + placed < count:
+                places.missing[shape] = count - number - placed
+            return
+        level = np.zeros(len(ready)) if domain is None else own[domain[ready]] / size[ready]
+        chosen = int(ready[np.lexsort((-slack[ready, position], level))[0]])
+        slack[chosen] -= need
+        fits[chosen] = bool((slack[chosen] >= need).all())
+        if domain is not None:
+            own[domain[chosen]] += load
+        places.inside[shape, chosen] = places.inside.get((shape, chosen), 0) + 1
+
+
+def _span(room: Room, bins: PoolBins, shape: int, count: int, cap: int, slack: IntArray, own: IntArray, places: Places) -> int:
+    """Place replicas over several bins of one container, as few domains each as comes of itself; the number placed."""
+    takes, domain, load = room.takes[shape], room.domain(shape), room.capacity[shape]
+    ids = bins.containers[Container(int(room.question.instance.shapes.container[shape]))]
+    asked = takes > 0
+    size = np.maximum(bins.slots[:, 0], 1)
+    for placed in range(count):
+        holds = (slack[:, asked] // takes[asked]).min(axis=1)
+        level = np.zeros(len(bins)) if domain is None else own[domain] / size
+        if domain is not None:
+            holds = np.where(own[domain] + load <= cap, holds, 0)
+        labels, where = np.unique(ids, return_inverse=True)
+        held = np.bincount(where.reshape(-1), weights=holds, minlength=len(labels))
+        enough = (held >= room.groups[shape])[where.reshape(-1)] & (holds > 0)
+        if not enough.any():
+            return placed
+        order = np.lexsort((-holds, level))
+        home = ids[next(chosen for chosen in order.tolist() if enough[chosen])]
+        parts, wanted, touched = [], room.groups[shape], set()
+        for chosen in order.tolist():
+            groups = min(wanted, int(holds[chosen])) if ids[chosen] == home else 0
+            if groups:
+                parts.append((chosen, groups))
+                slack[chosen] -= takes * groups
+                wanted -= groups
+                if domain is not None:
+                    touched.add(int(domain[chosen]))
+        for label in touched:
+            own[label] += load
+        places.spanning.append((shape, tuple(parts)))
+    return count
