@@ -87,7 +87,7 @@ def has_plan(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: S
 def outcome_of(decision: Decision, fabric: Fabric, shapes: Sequence[Shape], running: Sequence[PlacedReplica] = ()) -> Outcome:
     """Place what was decided on concrete GPUs, number the ranks, and state the objectives in the user's units."""
     assert decision.model is not None
-    placed = place(decision.model, decision.values)
+    placed = place(decision.model, decision.values) if decision.placed is None else decision.placed
     chosen = decision.model.instance
     replicas, stays = _replicas(fabric, chosen, placed, all_shapes(shapes, running), running)
     unit = "$/h" if fabric.currency == "USD" else f"{fabric.currency}/h"

@@ -10,10 +10,13 @@ from planner.solve.dominance import worth_keeping
 from planner.solve.instance import Instance, IntArray
 from planner.solve.model import Model, Rule
 from planner.solve.options import SolveOptions
-from planner.solve.result import Result
+from planner.solve.result import Result, better
+from planner.solve.rules import RULES
 from planner.solve.rules.priority import levels
 from planner.solve.search import Decision, Search, Stage, break_ties
 from planner.solve.stages import expression
+from planner.solve.survival.question import covered
+from planner.solve.surviving import large, told, try_survival, unproved
 
 
 def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> Decision:
@@ -44,6 +47,8 @@ def hopeless(instance: Instance) -> bool:
 def serve_most(search: Search, instance: Instance) -> Result | None:
     """Leave as little load unserved as can be, the most important first, and fix that; an unfinished level is given back, else None."""
     unfinished: Result | None = None
+    if not any(instance.rules_of(deployment).may_go_unserved for deployment in range(instance.deployments)):
+        return None
     while True:
         model = search.build(instance)
         left = levels(model)[len(search.promised) :]
@@ -58,9 +63,25 @@ def serve_most(search: Search, instance: Instance) -> Result | None:
 
 
 def _minimise(search: Search, instance: Instance) -> Decision:
-    """Minimise cost, GPUs or the negated share over the shapes that it needs, then break ties over all that were kept."""
+    """Minimise cost, GPUs or the negated share over the shapes that it needs, then break ties over all that were kept.
+
+    Where losses must be survived and places are many, counts come first and places after; the program that counts every place is asked where
+    that finds no plan, and where it is small.
+    """
+    every_rule = {rule.name for rule in search.rules} >= {rule.name for rule in RULES}
+    survivable = every_rule and covered(instance)
+    first = try_survival(search, instance) if survivable and large(instance) else None
+    if search.over or (first is not None and not unproved(first)):
+        return Decision(Status.UNKNOWN, stopped_by=search.reason(None)) if first is None else told(search, first)
     model = search.build(instance)
-    return finish(search, model, search.primary(instance.objective, model, expression(model, instance.objective)))
+    result = search.primary(instance.objective, model, expression(model, instance.objective))
+    if survivable and not result.closed and not search.over:
+        other = first or try_survival(search, instance)
+        if other is not None:
+            result = better(result, replace(other.result, status=Status.UNKNOWN, values=None, objective=None))
+            if other.result.objective is not None and (result.objective is None or other.result.objective < result.objective):
+                return told(search, replace(other, result=replace(other.result, bound=result.bound)))
+    return finish(search, model, result)
 
 
 def finish(search: Search, model: Model, result: Result) -> Decision:

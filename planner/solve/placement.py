@@ -4,47 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from planner.solve.allocation import Asked, PlacementError, allocate
+from planner.solve.allocation import PlacementError
 from planner.solve.instance import Container, Instance, IntArray, PoolScopes
 from planner.solve.layout import Item, Pin, container_ids, item_of, kind_of, pin_of, pin_order
 from planner.solve.located_groups import located_replicas
 from planner.solve.model import Model, Opened, PoolVariables
 from planner.solve.room import Room
+from planner.solve.seating import Group, Placed, PlacedGroup, in_order, seat
 
-
-@dataclass(frozen=True, slots=True)
-class PlacedGroup:
-    """One group on `positions` of scope `scope` (both within its pool)."""
-
-    scope: int
-    positions: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """One replica of shape `shape` (index in the instance) with its groups in canonical order.
-
-    One that stays is replica `stays` = (seat, number) of those that run.
-    """
-
-    shape: int
-    groups: tuple[PlacedGroup, ...]
-    stays: tuple[int, int] | None = None
-
-
-@dataclass
-class _Group:
-    """A group on its way: which replica it belongs to, where it went, and its GPUs by blocks of the scope where these are counted."""
-
-    replica: int
-    size: int
-    within_part: bool
-    scope: int = -1
-    counted: tuple[tuple[tuple[int, ...], int], ...] = ()
+__all__ = ["Placed", "PlacedGroup", "place", "touched_whole_scopes"]
 
 
 class _Pool:
@@ -56,7 +27,7 @@ class _Pool:
         self.layout = pool.layout
         self.scopes: PoolScopes = pool.layout.scopes
         self.replicas: list[int] = []
-        self.groups: list[list[_Group]] = []
+        self.groups: list[list[Group]] = []
         self.offered, self.nodes_open = self._opened()
         self.staying = list(self._staying())
         self.held: dict[int, set[int]] = defaultdict(set)
@@ -88,10 +59,10 @@ class _Pool:
             for replica in range(self.values[self.pool.seats[number]]):
                 yield Placed(shape, tuple(PlacedGroup(scope, places) for scope, places in seat.replicas[replica]), (number, replica))
 
-    def _add(self, shape: int) -> list[_Group]:
+    def _add(self, shape: int) -> list[Group]:
         columns = self.instance.shapes
         made = [
-            _Group(len(self.replicas), int(columns.size[shape]), bool(columns.within_part[shape]))
+            Group(len(self.replicas), int(columns.size[shape]), bool(columns.within_part[shape]))
             for _ in range(int(columns.groups[shape]))
         ]
         self.replicas.append(shape)
@@ -105,12 +76,12 @@ class _Pool:
         elif self.layout.nested:
             self._by_kind()
         else:
-            waiting: dict[Item, list[_Group]] = defaultdict(list)
+            waiting: dict[Item, list[Group]] = defaultdict(list)
             for shape in self.instance.fresh_of_pool(self.layout.pool).tolist():
                 for _ in range(self.values[self.model.count[shape]]):
                     waiting[item_of(self.instance, shape)].extend(self._add(shape))
             self._fill_patterns(0, waiting)
-        return self._positions()
+        return seat(self.scopes, self.replicas, self.groups, self._blocks) + self.staying
 
     def _by_kind(self) -> None:
         """Nested sizes over the whole pool: kinds in their order, pinned replicas into the container with least room to spare."""
@@ -145,9 +116,9 @@ class _Pool:
     def _by_cell(self) -> None:
         """Split groups over leaves (or spines, or failure domains) as the solution says, then fill every cell by itself."""
         room_left = {(cell, item): self.values[variable] for (cell, item), variable in self.pool.split.items()}
-        waiting: list[dict[Item, list[_Group]]] = [defaultdict(list) for _ in self.layout.cells]
+        waiting: list[dict[Item, list[Group]]] = [defaultdict(list) for _ in self.layout.cells]
 
-        def assign(groups: list[_Group], item: Item, cells: Sequence[int]) -> None:
+        def assign(groups: list[Group], item: Item, cells: Sequence[int]) -> None:
             if len(self.layout.cells) == 1:
                 waiting[0][item].extend(groups)
                 return
@@ -195,7 +166,7 @@ class _Pool:
                 for group in waiting[index][item]:
                     group.scope = room.take(group.size, partition, index)
 
-    def _fill_patterns(self, cell: int, waiting: dict[Item, list[_Group]]) -> None:
+    def _fill_patterns(self, cell: int, waiting: dict[Item, list[Group]]) -> None:
         """Hand the groups of one cell to the scopes whose patterns have room for their kind."""
         offers: dict[Item, list[int]] = {item: [] for item in self.layout.items}
         taken: set[int] = set()
@@ -223,24 +194,6 @@ class _Pool:
                 raise PlacementError("the patterns hold fewer groups than were counted into them")
             for group, scope in zip(groups, ordered, strict=False):
                 group.scope = scope
-
-    def _positions(self) -> list[Placed]:
-        by_scope: dict[int, list[_Group]] = defaultdict(list)
-        for groups in self.groups:
-            for group in groups:
-                by_scope[group.scope].append(group)
-        found: list[list[PlacedGroup]] = [[] for _ in self.replicas]
-        for scope, groups in by_scope.items():
-            parts = len(self.scopes.parts[scope]) if self.scopes.parts else 0
-            asked = [Asked(group.size, group.within_part, group.counted) for group in groups]
-            for group, positions in zip(groups, allocate(self._blocks(scope), asked, parts), strict=True):
-                found[group.replica].append(PlacedGroup(scope, positions))
-        order = self.scopes.order
-        placed = [
-            Placed(shape, tuple(sorted(groups, key=lambda group: (int(order[group.scope]), group.positions))))
-            for shape, groups in zip(self.replicas, found, strict=True)
-        ]
-        return placed + self.staying
 
     def _blocks(self, scope: int) -> list[list[int]]:
         """Positions of a scope that may be used, by part or else by node."""
@@ -270,20 +223,7 @@ def place(model: Model, values: Sequence[int]) -> tuple[Placed, ...]:
     PlacementError
         If the groups do not fit, which the rows exclude.
     """
-    placed = [replica for pool in model.pools for replica in _Pool(model, pool, values).place()]
-    columns = model.instance.shapes
-    order = [pool.order for pool in model.instance.pools]
-    return tuple(
-        sorted(
-            placed,
-            key=lambda replica: (
-                int(columns.deployment[replica.shape]),
-                replica.shape,
-                int(order[int(columns.pool[replica.shape])][replica.groups[0].scope]),
-                replica.groups[0].positions,
-            ),
-        )
-    )
+    return in_order(model.instance, (replica for pool in model.pools for replica in _Pool(model, pool, values).place()))
 
 
 def touched_whole_scopes(instance: Instance, placed: Sequence[Placed]) -> int:

@@ -13,6 +13,7 @@ from planner.solve.greedy import greedy
 from planner.solve.instance import Instance
 from planner.solve.model import Model, Rule, build
 from planner.solve.options import Progress, SolveOptions
+from planner.solve.placement import Placed
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result, better
 from planner.solve.rules.priority import levels
@@ -58,7 +59,7 @@ class Stage:
 class Decision:
     """What the stages found: the model whose variables `values` are, the stages in order, and what stopped an unfinished one.
 
-    `interrupted` tells that Ctrl-C came, be it after the objective was proved, while ties were broken.
+    `placed` holds the replicas where they were placed together with the choice of counts, else it is None. `interrupted` tells that Ctrl-C came, be it after the objective was proved, while ties were broken.
     """
 
     status: Status
@@ -67,6 +68,7 @@ class Decision:
     stages: list[Stage] = field(default_factory=list)
     stopped_by: str | None = None
     interrupted: bool = False
+    placed: tuple[Placed, ...] | None = None
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from planner.solve import cpsat
 from planner.solve.decomposition.columns import Bound, Generation
 from planner.solve.decomposition.combining import Choices, choices, combine, live_rows, undominated
 from planner.solve.decomposition.joining import join
+from planner.solve.decomposition.knapsack import Knapsack
 from planner.solve.decomposition.listing import near
 from planner.solve.decomposition.split import Parts, objective_unit, split
 from planner.solve.model import Model
@@ -118,7 +119,9 @@ class _Proof:
             tried = self.too_far[deployment]
             if slack == self.reach[deployment] or (tried is not None and slack >= tried):
                 continue
-            found = near(self.parts.knapsacks[deployment], costs, self.start.least[deployment] + slack * self.start.scale, LISTED)
+            knapsack = self.parts.knapsacks[deployment]
+            assert isinstance(knapsack, Knapsack)
+            found = near(knapsack, costs, self.start.least[deployment] + slack * self.start.scale, LISTED)
             if found is None:
                 # The list that reaches less far stays: it is complete as far as it goes.
                 self.too_far[deployment] = slack

@@ -90,7 +90,13 @@ def refit(room: Room, counts: IntArray, places: Places, pool: int, limits: cpsat
 
 
 def choose_and_place(
-    room: Room, parts: Parts, listed: Sequence[Choices], least: int, most: int | None, limits: cpsat.Limits, hint: tuple[IntArray, Places] | None
+    room: Room,
+    parts: Parts,
+    listed: Sequence[Choices],
+    least: int,
+    most: int | None,
+    limits: cpsat.Limits,
+    hint: tuple[IntArray, Places] | None,
 ) -> tuple[Result, IntArray, Places] | None:
     """Pick one choice per deployment and its places at once, every replica inside one bin; None when no plan is found or the program is too large."""
     program = Program()

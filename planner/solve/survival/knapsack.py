@@ -27,6 +27,9 @@ NODES = 4_000
 NEAR = 5e-5
 """Share of the cost by which a better choice may be missed; the bound is lowered by as much."""
 
+MORE = 8
+"""How many times as many choices are looked at as are listed."""
+
 FEW = 10
 """Most replicas for which a split over the domains is searched for."""
 
@@ -74,10 +77,19 @@ class SurvivingKnapsack:
         return Cover(search.chosen, bound)
 
     def near(self, costs: Sequence[int], threshold: int, most: int, few: int = FEW) -> IntArray:
-        """List minimal choices of cost up to `threshold`, at most `most` of them, as counts [k, n]; not all, where the search grows too long."""
-        search = _Search(self, costs, float(threshold), most, few)
+        """List minimal choices of cost up to `threshold` that may be split over the domains, the `most` cheapest of those found, as counts [k, n].
+
+        Not all are found where the search grows too long.
+        """
+        search = _Search(self, costs, float(threshold), most * MORE, few)
         search.run()
-        return np.array(search.found, dtype=np.int64).reshape(-1, len(self.capacities))
+        found = np.array(search.found, dtype=np.int64).reshape(-1, len(self.capacities))
+        money = [sum(cost * number for cost, number in zip(costs, counts, strict=True)) for counts in search.found]
+        kept: list[int] = []
+        for number in sorted(range(len(found)), key=money.__getitem__):
+            if len(kept) < most and (not self.rest or self.fits(search.found[number])):
+                kept.append(number)
+        return found[kept]
 
     def fits(self, counts: Sequence[int], spare: int = 0) -> bool:
         """Whether the replicas may be split over the domains with `spare` of the load to spare; False only where that is proved."""

@@ -77,7 +77,14 @@ class _Search:
         return False
 
     def _fills(
-        self, left: tuple[int, ...], position: int, first: int, room: int, spare: int, chosen: tuple[int, ...], found: list[tuple[int, tuple[int, ...]]]
+        self,
+        left: tuple[int, ...],
+        position: int,
+        first: int,
+        room: int,
+        spare: int,
+        chosen: tuple[int, ...],
+        found: list[tuple[int, tuple[int, ...]]],
     ) -> None:
         if position == len(left):
             if room <= spare:

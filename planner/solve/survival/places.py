@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.solve.instance import Container, IntArray
+from planner.solve.instance import BoolArray, Container, IntArray
 from planner.solve.survival.question import PoolBins, Question
 
 Spanning = tuple[int, tuple[tuple[int, int], ...]]
@@ -95,16 +95,14 @@ def greedy(room: Room, counts: IntArray) -> Places:
     return places
 
 
-def _place(
-    room: Room, shape: int, count: int, cap: int, left: dict[int, IntArray], carried: list[IntArray], places: Places
-) -> None:
+def _place(room: Room, shape: int, count: int, cap: int, left: dict[int, IntArray], carried: list[IntArray], places: Places) -> None:
     """Place the replicas of one shape."""
     bins = room.question.bins[room.pool[shape]]
     slack, size = left[bins.pool], np.maximum(bins.slots[:, 0], 1)
     need = room.takes[shape] * room.groups[shape]
     position = bins.sizes.index(int(room.question.instance.shapes.size[shape]))
     own, domain, load = carried[room.deployment[shape]], room.domain(shape), room.capacity[shape]
-    fits = (slack >= need).all(axis=1)
+    fits: BoolArray = np.asarray((slack >= need).all(axis=1))
     for number in range(count):
         open_ = fits if domain is None else fits & (own[domain] + load <= cap)
         ready = np.flatnonzero(open_)
@@ -118,7 +116,7 @@ def _place(
         level = np.zeros(len(ready)) if domain is None else own[domain[ready]] / size[ready]
         chosen = int(ready[np.lexsort((-slack[ready, position], level))[0]])
         slack[chosen] -= need
-        fits[chosen] = bool((slack[chosen] >= need).all())
+        fits[chosen] = (slack[chosen] >= need).all()
         if domain is not None:
             own[domain[chosen]] += load
         places.inside[shape, chosen] = places.inside.get((shape, chosen), 0) + 1

@@ -65,9 +65,13 @@ def covered(instance: Instance) -> bool:
     """Whether counts first and places after answer an instance: cost or GPUs, and no rule of a deployment but losses to survive."""
     if instance.objective not in {"cost", "gpus"} or not any(rules.resilience and rules.kinds for rules in instance.rules):
         return False
+    if instance.seats or instance.move_price is not None:
+        return False
     if any(rules.spread or rules.only or rules.may_go_unserved for rules in instance.rules):
         return False
-    if any(limits != ReplicaLimits() for limits in instance.limits) or bool((instance.shapes.within_part & (instance.shapes.size > 1)).any()):
+    if any(limits != ReplicaLimits() for limits in instance.limits) or bool(
+        (instance.shapes.within_part & (instance.shapes.size > 1)).any()
+    ):
         return False
     if bool((instance.shapes.capacity <= 0).any()) or len(np.unique(instance.shapes.deployment)) < instance.deployments:
         return False

@@ -26,6 +26,7 @@ from planner.solve.survival.knapsack import SurvivingKnapsack
 from planner.solve.survival.places import Places, Room, greedy
 from planner.solve.survival.question import Question, ask
 from planner.solve.survival.rows import parts_of
+from planner.solve.survival.seats import scopes_hold
 
 STEADY = 1e-4
 """Relative distance of the master from the bound at which column generation ends: places lose more than is left."""
@@ -42,7 +43,7 @@ CLOSE = 4e-3
 PICK_GAP = 3e-4
 """Relative gap at which picking counts may end."""
 
-PICK_SHARE, FIT_SHARE, TOGETHER_SHARE = 0.5, 0.25, 2.0
+PICK_SHARE, FIT_SHARE, TOGETHER_SHARE = 0.5, 0.25, 1.0
 """Shares of the effort of one picking, of placing one pool, and of both together."""
 
 
@@ -115,12 +116,7 @@ class _Search:
         for step in range(STEPS):
             if self.late or not self._step(step):
                 break
-        for step in range(2):
-            if self.late or (self.best is not None and self.best[0] - self.start.value <= CLOSE * self.best[0]):
-                break
-            if step:
-                for deployment in range(len(self.listed)):
-                    self._widen(deployment)
+        if not self.late and (self.best is None or self.best[0] - self.start.value > CLOSE * self.best[0]):
             self._together()
         return self._result()
 
@@ -213,6 +209,7 @@ class _Search:
                 failed.append(pool)
             else:
                 places = again
+        failed += [pool for pool in self.question.bins if pool not in failed and not scopes_hold(self.room, places, pool)]
         return places, failed
 
     def _limits(self, share: float, gap: float = 0.0) -> cpsat.Limits:
@@ -255,6 +252,5 @@ class _Search:
         if found is not None:
             result, counts, places = found
             assert result.objective is not None
-            self.best = (result.objective, counts, places)
-
-
+            if all(scopes_hold(self.room, places, pool) for pool in self.question.bins):
+                self.best = (result.objective, counts, places)
