@@ -14,10 +14,11 @@ import math
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
-from planner.solve.instance import Container, Instance, PoolScopes, ReplicaLimits, ShapeColumns
+from planner.solve.instance import Container, DeploymentRules, Instance, PoolScopes, ReplicaLimits, Resilience, ShapeColumns
 
 NODE_GPUS = 8
 SIZES = (1, 2, 4, 8)
@@ -213,6 +214,18 @@ def instance(gpus: int, models: int, seed: int, filled: float = 0.75, holes: flo
 def one_shape_each(question: Instance) -> Instance:
     """The same question where all replicas of a deployment must have the same shape."""
     return replace(question, limits=tuple(ReplicaLimits(one_shape=True) for _ in range(question.deployments)))
+
+
+def surviving(question: Instance, keep: Fraction, kind: str = "leaf") -> Instance:
+    """The same question where every deployment survives the loss of any one leaf (or node), and replicas of several groups stay inside a leaf."""
+    pools, first = [], 0
+    for pool in question.pools:
+        nodes = tuple((first + node,) for node in range(len(pool)))
+        first += len(pool)
+        pools.append(replace(pool, domains={"leaf": tuple((leaf,) for leaf in pool.leaf.tolist()), "node": nodes}))
+    container = np.where(question.shapes.groups > 1, int(Container.LEAF), int(Container.ANYWHERE))
+    rule = DeploymentRules(resilience=Resilience(kind, keep))
+    return replace(question, pools=tuple(pools), shapes=replace(question.shapes, container=container), rules=(rule,) * question.deployments)
 
 
 def _instance(rows: list[tuple[int, Option]], loads: list[int], where: Fleet) -> Instance:

@@ -13,7 +13,7 @@ from planner.solve.layout import Item, Pin, container_ids, item_of, kind_of, pin
 from planner.solve.located_groups import located_replicas
 from planner.solve.model import Model, Opened, PoolVariables
 from planner.solve.room import Room
-from planner.solve.seating import Group, Placed, PlacedGroup, in_order, seat
+from planner.solve.seating import Group, Placed, PlacedGroup, in_order, seat_groups
 
 __all__ = ["Placed", "PlacedGroup", "place", "touched_whole_scopes"]
 
@@ -62,8 +62,7 @@ class _Pool:
     def _add(self, shape: int) -> list[Group]:
         columns = self.instance.shapes
         made = [
-            Group(len(self.replicas), int(columns.size[shape]), bool(columns.within_part[shape]))
-            for _ in range(int(columns.groups[shape]))
+            Group(len(self.replicas), int(columns.size[shape]), bool(columns.within_part[shape])) for _ in range(int(columns.groups[shape]))
         ]
         self.replicas.append(shape)
         self.groups.append(made)
@@ -81,7 +80,7 @@ class _Pool:
                 for _ in range(self.values[self.model.count[shape]]):
                     waiting[item_of(self.instance, shape)].extend(self._add(shape))
             self._fill_patterns(0, waiting)
-        return seat(self.scopes, self.replicas, self.groups, self._blocks) + self.staying
+        return seat_groups(self.scopes, self.replicas, self.groups, self._blocks) + self.staying
 
     def _by_kind(self) -> None:
         """Nested sizes over the whole pool: kinds in their order, pinned replicas into the container with least room to spare."""

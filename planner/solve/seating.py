@@ -41,7 +41,7 @@ class Group:
     counted: tuple[tuple[tuple[int, ...], int], ...] = ()
 
 
-def seat(
+def seat_groups(
     scopes: PoolScopes, replicas: Sequence[int], groups: Sequence[Sequence[Group]], blocks: Callable[[int], list[list[int]]]
 ) -> list[Placed]:
     """Give every group of every replica (of shapes `replicas`) its positions; `blocks` lists those of a scope that may be used, by part or node.

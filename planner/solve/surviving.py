@@ -17,7 +17,7 @@ from planner.solve.survival.question import Question, covered
 from planner.solve.survival.search import Survival, survive
 from planner.solve.survival.seats import seats
 
-DIRECT = 400
+DIRECT = 150
 """Most places of replicas that the program counting them one by one decides alone."""
 
 

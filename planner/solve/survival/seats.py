@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.solve.allocation import PlacementError
 from planner.solve.room import Room as Scopes
-from planner.solve.seating import Group, Placed, in_order, seat
+from planner.solve.seating import Group, Placed, in_order, seat_groups
 from planner.solve.survival.places import Places, Room
 
 
@@ -66,4 +66,4 @@ def _seated(room: Room, places: Places, pool: int) -> list[Placed]:
         starts = np.cumsum([0, *(counts or (int(bins.scopes.free[scope]),))]).tolist()
         return [list(range(start, end)) for start, end in pairwise(starts)]
 
-    return seat(bins.scopes, replicas, groups, blocks)
+    return seat_groups(bins.scopes, replicas, groups, blocks)
