@@ -130,11 +130,16 @@ def gpu(name: str) -> Gpu:
     PlannerError
         UNKNOWN_GPU, with the nearest names; also for a name that fits several ("A100" comes in two sizes and two forms).
     """
+    found = find_gpu(name)
+    if found is None:
+        raise unknown_name("UNKNOWN_GPU", "GPU", name, [known.name for known in gpus()], "planner catalog gpus")
+    return found
+
+
+def find_gpu(name: str) -> Gpu | None:
+    """GPU as `gpu` finds it, None where there is none: without the search for near names, for lists of many."""
     wanted = plain(name)
     for prefix in ("nvidia", "nvidiageforce", "geforce", "amd", "google"):
         if wanted.startswith(prefix) and wanted not in _by_name():
             wanted = wanted.removeprefix(prefix)
-    found = _by_name().get(wanted)
-    if found is None:
-        raise unknown_name("UNKNOWN_GPU", "GPU", name, [known.name for known in gpus()], "planner catalog gpus")
-    return found
+    return _by_name().get(wanted)

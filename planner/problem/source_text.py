@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import errno
 import os
 import re
+import select
+import stat
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +20,8 @@ from planner.diagnostics import Diagnostic, Place, PlannerError
 LARGEST_FILE: Final = 32 * 2**20
 STDIN: Final = ("-", "/dev/stdin")
 STDIN_NAME: Final = "<stdin>"
+# How long a named pipe may be without a writer [s].
+PATIENCE: Final = 1.0
 
 # YAML's printable characters, and the byte-order mark; a lone surrogate cannot come out of UTF-8.
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -63,8 +69,40 @@ def read_bounded(path: str, shorten: str) -> bytes:
 def _read_bytes(path: str) -> bytes:
     if path in STDIN:
         return sys.stdin.buffer.read(LARGEST_FILE + 1)
-    with Path(path).open("rb") as file:
-        return file.read(LARGEST_FILE + 1)
+    with open(path, "rb", opener=_without_waiting) as file:
+        if not stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+            os.set_blocking(file.fileno(), True)
+            return file.read(LARGEST_FILE + 1)
+        first = _first_of_pipe(file.fileno())
+        os.set_blocking(file.fileno(), True)
+        return first + file.read(LARGEST_FILE + 1 - len(first))
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open without waiting for the other end, which a named pipe may never get."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _first_of_pipe(descriptor: int) -> bytes:
+    """First bytes of a pipe: a writer is given a moment to appear, and all the time it needs once it has.
+
+    Raises
+    ------
+    OSError
+        Where nothing writes to the pipe.
+    """
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            first = os.read(descriptor, 2**16)
+        except BlockingIOError:
+            select.select([descriptor], [], [])  # a writer is there and has not written yet
+            continue
+        if first:
+            return first
+        if time.monotonic() > until:
+            raise OSError(errno.EPIPE, "it is a pipe, and nothing writes to it")
+        time.sleep(0.02)
 
 
 def decode(data: bytes, name: str) -> str:

@@ -14,6 +14,7 @@ _BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
 _RANGE: Final = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12})(?:/([1-9][0-9]{0,8}))?)?")
 # One bracket of rising ranges, all numbers as wide or none with leading zeros: what nearly every file has, expanded here without ClusterShell.
 _ONE_BRACKET: Final = re.compile(r"([A-Za-z0-9._-]*)\[([0-9,-]+)\]([A-Za-z0-9._-]*)")
+_NUMBERED: Final = re.compile(r"([A-Za-z._-]*)([0-9]{1,12})([A-Za-z._-]*)")
 _LONGEST_SHOWN: Final = 60
 
 
@@ -122,10 +123,34 @@ def _rising(ranges: str) -> list[str] | None:
     return numbers
 
 
+def _fold_one_series(names: Sequence[str]) -> str | None:
+    """Host list of names that differ in one number only, as ClusterShell writes it; None for all others."""
+    parts = [_NUMBERED.fullmatch(name) for name in names]
+    first = parts[0] if parts else None
+    if first is None or any(part is None or part[1] != first[1] or part[3] != first[3] for part in parts):
+        return None
+    words = {part[2] for part in parts if part is not None}
+    width = len(first[2]) if all(len(word) == len(first[2]) for word in words) else 0
+    if len(words) == 1 or (not width and any(word[0] == "0" and word != "0" for word in words)):
+        return None
+    numbers = sorted(map(int, words))
+    ends: list[list[int]] = []
+    for number in numbers:
+        if ends and number == ends[-1][1] + 1:
+            ends[-1][1] = number
+        else:
+            ends.append([number, number])
+    written = (f"{low:0{width}d}" if low == high else f"{low:0{width}d}-{high:0{width}d}" for low, high in ends)
+    return f"{first[1]}[{','.join(written)}]{first[3]}"
+
+
 def fold_hosts(names: Sequence[str]) -> str:
     """Host list that stands for the names: h100-01, h100-02 -> "h100-[01-02]"."""
     if len(names) == 1:
         return names[0]
+    folded = _fold_one_series(names)
+    if folded is not None:
+        return folded
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
     return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 
 from planner.diagnostics import PlannerError
 from planner.problem.load import load_any, load_problem
-from planner.problem.source_text import LARGEST_FILE
+from planner.problem.source_text import LARGEST_FILE, read_bounded
 from planner.problem.yaml_source import LONGEST_YAML
 
 # What stands in the problem -> what to write instead of it -> code, line, column, path of the fault.
@@ -136,6 +139,21 @@ def test_a_file_that_is_not_there(folder):
     (fault,) = folder.errors("problem.yml")
     assert fault.code == "FILE_NOT_FOUND"
     assert "problem.yaml" in fault.hint
+
+
+def test_a_pipe_is_read_once_somebody_writes_to_it(folder, monkeypatch):
+    monkeypatch.setattr("planner.problem.source_text.PATIENCE", 0.1)
+    pipe = folder.name("pipe")
+    os.mkfifo(pipe)
+    with pytest.raises(PlannerError) as caught:
+        read_bounded(pipe, "shorten it")
+    assert (caught.value.diagnostics[0].code, "nothing writes to it" in caught.value.diagnostics[0].message) == ("FILE_NOT_READABLE", True)
+    monkeypatch.setattr("planner.problem.source_text.PATIENCE", 60.0)
+    text = b"name: slow\n" * 20_000
+    writer = threading.Thread(target=lambda: Path(pipe).write_bytes(text))
+    writer.start()
+    assert read_bounded(pipe, "shorten it") == text
+    writer.join()
 
 
 @pytest.mark.parametrize("name", ["", "model", "problem.yaml/inside", "x" * 5000, "nul\0byte"])

@@ -65,3 +65,14 @@ def test_one_bracket_stands_for_what_clustershell_reads(pieces, prefix: str, suf
     ranges = ",".join(f"{low:0{width}d}-{low + more:0{width}d}" if more else f"{low:0{width}d}" for low, more, width in pieces)
     text = f"{prefix}[{ranges}]{suffix}"
     assert expand_hosts(text, 10_000) == tuple(str(name) for name in NodeSet(text, resolver=RESOLVER_NOGROUP))
+
+
+@given(
+    st.sampled_from(["h", "gpu-", "a.b_", "", "n1x"]),
+    st.sampled_from(["", "x", ".lan", "-3"]),
+    st.integers(0, 4),
+    st.lists(st.one_of(st.integers(0, 12), st.integers(0, 1200)), min_size=2, max_size=8),
+)
+def test_one_series_is_folded_as_clustershell_folds_it(before: str, after: str, width: int, numbers: list[int]) -> None:
+    names = [f"{before}{number:0{width}d}{after}" for number in numbers]
+    assert fold_hosts(names) == str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))

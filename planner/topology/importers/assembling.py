@@ -62,6 +62,7 @@ def _groups(nodes: Sequence[Node], fabric: str) -> tuple[list[dict[str, Any]], l
     """Node groups in the order their first node appears, with their sources."""
     several_islands = len({node.host.island for node in nodes if node.nics}) > 1
     found: dict[str, tuple[dict[str, Any], list[str], str]] = {}
+    sources: dict[tuple[tuple[str, str], ...], str] = {}
     for node in nodes:
         host = node.host
         keys = dict(node.keys)
@@ -85,7 +86,8 @@ def _groups(nodes: Sequence[Node], fabric: str) -> tuple[list[dict[str, Any]], l
             keys["price"] = price
         if domains:
             keys["failure_domains"] = domains
-        source = _source(host.origins)
+        origins = tuple(host.origins.items())
+        source = sources.get(origins) or sources.setdefault(origins, _source(host.origins))
         entry = found.setdefault(json.dumps([keys, source], sort_keys=True), (keys, [], source))
         entry[1].append(host.name)
     return [{"name": fold(names), **keys} for keys, names, _ in found.values()], [source for _, _, source in found.values()]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.topology.importers.hosts import usable_name
 from planner.topology.importers.lines import clean_lines
+
+MOST_FAULTS: Final = 50
 
 
 def read_guid_map(text: str, file: str) -> dict[str, str]:
@@ -33,8 +36,10 @@ def read_guid_map(text: str, file: str) -> dict[str, str]:
                     place=Place(file, number),
                 )
             )
+            if len(faults) >= MOST_FAULTS:
+                break
             continue
         found[digits.rjust(16, "0")] = words[1]
     if faults:
-        raise PlannerError(faults[:50])
+        raise PlannerError(faults)
     return found

@@ -15,10 +15,10 @@ from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.topology.host_lists import HostListError, expand_hosts
 from planner.topology.importers.facts import HcaPort, NicFacts, NodeFacts, Reading, note, several, shown, warning
 from planner.topology.importers.hosts import Host, HostTable, usable_name
+from planner.topology.importers.switch_tree import MOST_HOSTS
 from planner.topology.importers.tier_labels import tiers_of
 
 _LISTS = ("kubernetes", "topograph", "slurm")
-MOST_HOSTS = 200_000
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from planner.catalog.gpus import gpu as gpu_named
-from planner.diagnostics import Diagnostic, Place, PlannerError
+from planner.catalog.gpus import find_gpu
+from planner.diagnostics import Diagnostic, Place
 from planner.topology.importers.facts import NodeFacts, Reading, note, several, shown, warning
 from planner.topology.importers.lines import LARGEST, check_size, refusal
 from planner.topology.importers.tier_labels import CLIQUE, failure_domains_of, tiers_of
 
 KIND: Final = "kubernetes"
-MOST_NODES: Final = 200_000
+# The largest cluster that a cloud's documentation offers (Google Kubernetes Engine), and the values that 32 MiB of kubectl's indented output hold.
+MOST_NODES: Final = 65_000
+MOST_VALUES: Final = 1_500_000
 MOST_GPUS: Final = 1024
 
 _RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
@@ -61,9 +63,11 @@ def read_json(text: str, file: str) -> Any:
     Raises
     ------
     PlannerError
-        JSON_SYNTAX, NESTED_TOO_DEEP, FILE_TOO_LARGE, EMPTY_FILE.
+        JSON_SYNTAX, NESTED_TOO_DEEP, TOO_MANY_VALUES, FILE_TOO_LARGE, EMPTY_FILE.
     """
     check_size(text, file, LARGEST)
+    if sum(text.count(sign) for sign in ",[{") > MOST_VALUES:
+        raise refusal("TOO_MANY_VALUES", f"holds more than {MOST_VALUES:,} values", "split the list of nodes", file)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -163,10 +167,8 @@ def _product(labels: Mapping[str, str]) -> tuple[str | None, str | None]:
     plain = re.sub(r"-(?:SHARED|MIG-[\w.+-]+)$", "", product)
     if plain in _GKE:
         return product, _GKE[plain]
-    try:
-        return product, gpu_named(plain.replace("_", "-")).name
-    except PlannerError:
-        return product, None
+    found = find_gpu(plain.replace("_", "-"))
+    return product, found.name if found is not None else None
 
 
 def _gpu_counts(

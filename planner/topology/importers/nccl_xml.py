@@ -20,6 +20,8 @@ from planner.topology.importers.xml_elements import Element, read_xml
 KIND: Final = "nccl"
 MOST_GPUS: Final = 128
 MOST_LINKS: Final = 64
+# A dump of several hosts is of one NVLink domain, or of a job: not of a cluster.
+MOST_HOSTS: Final = 2048
 
 _GPU_CLASSES: Final = ("0x0302", "0x1200")
 _NIC_CLASSES: Final = ("0x0207", "0x0200")
@@ -54,6 +56,8 @@ def read_nccl_xml(text: str, file: str) -> Reading:
         message = f"the root element is <{root.tag[:40]}>, not <system>"
         raise refusal("WRONG_XML", message, "name an NCCL or RCCL topology file", file, root.line)
     hosts = _hosts(root)
+    if len(hosts) > MOST_HOSTS:
+        raise refusal("TOO_MANY_VALUES", f"holds {len(hosts):,} hosts", f"a dump has {MOST_HOSTS:,} at most", file, root.line)
     diagnostics: list[Diagnostic] = []
     nodes = [_node(host, file, diagnostics) for host in hosts.values() if host.gpus]
     if not nodes:

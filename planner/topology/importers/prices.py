@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from planner.catalog.gpus import Gpu
-from planner.catalog.gpus import gpu as gpu_named
+from planner.catalog.gpus import Gpu, find_gpu
 from planner.catalog.hardware_names import instance as instance_named
-from planner.diagnostics import Diagnostic, Place, PlannerError, raise_errors
+from planner.diagnostics import Diagnostic, Place, raise_errors
 from planner.topology.importers.facts import several
 from planner.topology.importers.lines import check_size, refusal
 
 LARGEST: Final = 8 * 2**20
+MOST_FAULTS: Final = 50
 # No published hourly price of one GPU has been outside this range [USD]; SkyPilot marks prices it does not know with 700.0.
 _CHEAPEST, _DEAREST, _PLACEHOLDER = 0.02, 60.0, 700.0
 _SIZES: Final = frozenset({1, 2, 3, 4, 6, 8, 16})
@@ -97,6 +97,8 @@ def read_prices(text: str, file: str) -> PriceList:
             offer = _offer(values, reader.line_num, file, faults)
             if offer is not None:
                 offers.append(offer)
+            if len(faults) >= MOST_FAULTS:
+                break
     except csv.Error as error:
         raise refusal("CSV_SYNTAX", f"is not comma-separated values: {error}", "save the list as CSV", file, reader.line_num) from None
     raise_errors(faults)
@@ -116,13 +118,13 @@ def _offer(values: Mapping[str, str], line: int, file: str, faults: list[Diagnos
         message = f"{instance or name} costs {values['price']}, which stands for an unknown price"
         fault("PRICE_PLACEHOLDER", message, "leave the row out")
         return None
-    try:
-        gpu = gpu_named(name)
-    except PlannerError as error:
+    gpu = find_gpu(name)
+    if gpu is None:
         # A list may hold types nobody plans with; only a name that fits several types is ambiguous and must be mended.
-        if instance_named(instance) is None:
-            return None
-        fault("PRICE_GPU_UNKNOWN", f"{instance}: {error.diagnostics[0].message}", error.diagnostics[0].hint)
+        known = instance_named(instance)
+        if known is not None:
+            hint = f"write {known.gpu}, which {known.name} has" if known.gpu else "`planner catalog gpus` lists the names"
+            fault("PRICE_GPU_UNKNOWN", f"{instance}: no GPU of the catalog is called {name!r}", hint)
         return None
     count, price = _number(values["count"]), _number(values["price"].removeprefix("$"))
     if count is None or price is None or count != int(count) or count < 1:

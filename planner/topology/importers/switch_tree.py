@@ -11,8 +11,10 @@ from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.topology.host_lists import HostListError, expand_hosts
 from planner.topology.importers.facts import NodeFacts, note, several, shown, warning
 
-MOST_HOSTS: Final = 100_000
+# Twice the nodes of a fleet of a hundred thousand GPUs at eight a node; more ranges than this stand for a slip.
+MOST_HOSTS: Final = 30_000
 MOST_SWITCHES: Final = 50_000
+MOST_FAULTS: Final = 50
 
 
 @dataclass
@@ -51,8 +53,16 @@ class Tree:
     full: bool = False
 
     def fault(self, code: str, message: str, hint: str, line: int) -> None:
-        """Record one error of the file."""
+        """Record one error of the file; a file that is wrong all over is not read to its end.
+
+        Raises
+        ------
+        PlannerError
+            Once there are `MOST_FAULTS`.
+        """
         self.faults.append(Diagnostic(code, message, hint, place=Place(self.file, line)))
+        if len(self.faults) >= MOST_FAULTS:
+            raise PlannerError(self.faults)
 
     def expand(self, texts: Iterable[str], line: int, most: int = MOST_HOSTS) -> tuple[str, ...]:
         """Names of host lists; what is too large or no host list is recorded as a fault."""
@@ -90,7 +100,7 @@ def facts_of(tree: Tree) -> tuple[list[NodeFacts], tuple[str, ...]]:
         SWITCH_CYCLE, NO_HOSTS, and the faults met while reading.
     """
     parents = _parents(tree)
-    tops = {key: _top(key, parents, tree) for key in tree.switches}
+    tops = _tops(parents, tree)
     if tree.faults:
         raise PlannerError(tree.faults)
     named = {key: switch.name for key, switch in tree.switches.items()}
@@ -144,18 +154,20 @@ def _parents(tree: Tree) -> dict[str, tuple[str, ...]]:
     return {child: tuple(dict.fromkeys(above)) for child, above in found.items()}
 
 
-def _top(key: str, parents: dict[str, tuple[str, ...]], tree: Tree) -> str:
-    """Root above a switch."""
-    seen = {key}
-    while parents.get(key):
-        key = parents[key][0]
-        if key in seen:
-            if not any(fault.code == "SWITCH_CYCLE" for fault in tree.faults):
-                message = f"{tree.switches[key].name} is its own child, over {several(len(seen), 'switch', 'switches')}"
+def _tops(parents: dict[str, tuple[str, ...]], tree: Tree) -> dict[str, str]:
+    """Root above every switch, each switch walked over once."""
+    found: dict[str, str] = {}
+    for start in tree.switches:
+        key, walked = start, {start: None}
+        while key not in found and parents.get(key):
+            key = parents[key][0]
+            if key in walked:
+                message = f"{tree.switches[key].name} is its own child, over {several(len(walked), 'switch', 'switches')}"
                 tree.fault("SWITCH_CYCLE", message, "write the switches as a tree", tree.switches[key].line)
-            return key
-        seen.add(key)
-    return key
+                raise PlannerError(tree.faults)
+            walked[key] = None
+        found.update(dict.fromkeys(walked, found.get(key, key)))
+    return found
 
 
 def _depth_remark(tree: Tree, parents: dict[str, tuple[str, ...]]) -> None:

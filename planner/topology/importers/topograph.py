@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from planner.catalog.gpus import gpu
+from planner.catalog.gpus import find_gpu
 from planner.diagnostics import PlannerError
 from planner.topology.importers.facts import Reading, note
 from planner.topology.importers.lines import refusal
@@ -97,10 +97,8 @@ def _add_block(tree: Tree, on_switch: dict[str, list[str]], block: Block) -> Non
 
 
 def _gpu(product: str) -> str | None:
-    try:
-        return gpu(product).name if product else None
-    except PlannerError:
-        return None
+    found = find_gpu(product) if product else None
+    return found.name if found is not None else None
 
 
 def _spread_labels(tree: Tree, labels: dict[str, dict[str, str]]) -> None:

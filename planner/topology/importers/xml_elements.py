@@ -8,9 +8,12 @@ from typing import Any, Final
 from planner.diagnostics import PlannerError
 from planner.topology.importers.lines import check_size, refusal
 
-LARGEST: Final = 8 * 2**20
+LARGEST: Final = 4 * 2**20
 DEEPEST: Final = 64
 MOST_ELEMENTS: Final = 50_000
+MOST_ATTRIBUTES: Final = 300_000
+MOST_REFERENCES: Final = 10_000
+LONGEST_TAG: Final = 65_536
 
 
 @dataclass(slots=True)
@@ -58,13 +61,30 @@ class _Target:
         """End of the document: nothing is left to do."""
 
 
+def _check_parts(text: str, file: str) -> None:
+    """Refuse by counting signs what would take the parser long: more tags, attributes and references than any node has, tags without end."""
+    for sign, most, what in (
+        ("<", 3 * MOST_ELEMENTS, f"more than {MOST_ELEMENTS:,} elements"),
+        ("=", MOST_ATTRIBUTES, f"more than {MOST_ATTRIBUTES:,} attributes"),
+        ("&", MOST_REFERENCES, f"more than {MOST_REFERENCES:,} references"),
+    ):
+        if text.count(sign) > most:
+            raise refusal("TOO_MANY_ELEMENTS", f"has {what}", "name a topology of one node", file)
+    start = 0
+    for part in text.split("<"):
+        if len(part) > LONGEST_TAG:
+            message = f"a tag, or text between two, of {len(part):,} characters"
+            raise refusal("LINE_TOO_LONG", message, "name a topology of one node", file, text.count("\n", 0, start) + 1)
+        start += len(part) + 1
+
+
 def read_xml(text: str, file: str) -> Element:
     """Root element of an XML document.
 
     Raises
     ------
     PlannerError
-        XML_SYNTAX, XML_FORBIDDEN (a DTD or entities), NESTED_TOO_DEEP, TOO_MANY_ELEMENTS, FILE_TOO_LARGE, EMPTY_FILE.
+        XML_SYNTAX, XML_FORBIDDEN (a DTD or entities), NESTED_TOO_DEEP, TOO_MANY_ELEMENTS, LINE_TOO_LONG, FILE_TOO_LARGE, EMPTY_FILE.
     """
     from xml.etree.ElementTree import ParseError
 
@@ -72,6 +92,8 @@ def read_xml(text: str, file: str) -> Element:
     from defusedxml.ElementTree import DefusedXMLParser
 
     check_size(text, file, LARGEST)
+    if "<!DOCTYPE" not in text:  # a file that has one is refused for it, whatever else it holds
+        _check_parts(text, file)
     target = _Target(file)
     parser = DefusedXMLParser(target=target, forbid_dtd=True)
     target.parser = parser
