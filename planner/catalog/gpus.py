@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from planner.catalog.facts import Fact
@@ -136,6 +136,7 @@ def gpu(name: str) -> Gpu:
     return found
 
 
+@lru_cache(maxsize=4096)
 def find_gpu(name: str) -> Gpu | None:
     """GPU as `gpu` finds it, None where there is none: without the search for near names, for lists of many."""
     wanted = plain(name)

@@ -10,7 +10,7 @@ from typing import Final
 
 from planner.topology.importers.facts import Reading
 from planner.topology.importers.lines import clean_lines, refusal
-from planner.topology.importers.subnet import LANE_GIGABITS, Device, Subnet, reading_of
+from planner.topology.importers.subnet import LANE_GIGABITS, LARGEST, Device, Subnet, reading_of
 
 KIND: Final = "iblinkinfo"
 
@@ -45,7 +45,7 @@ def read_iblinkinfo(text: str, file: str) -> Reading:
         NO_RECORDS, NO_CABLES, and those of `clean_lines`.
     """
     subnet = Subnet(KIND, file)
-    lines = clean_lines(text, file)
+    lines = clean_lines(text, file, LARGEST)
     header: tuple[bool, str] | None = None
     switches: set[str] = set()
     links: list[tuple[bool, str, re.Match[str], int]] = []

@@ -11,7 +11,7 @@ from typing import Final
 
 from planner.topology.importers.facts import Reading
 from planner.topology.importers.lines import clean_lines, refusal
-from planner.topology.importers.subnet import Device, Subnet, reading_of, speed_of
+from planner.topology.importers.subnet import LARGEST, Device, Subnet, reading_of, speed_of
 
 KIND: Final = "ibnetdiscover"
 
@@ -38,7 +38,7 @@ def read_ibnetdiscover(text: str, file: str) -> Reading:
     subnet = Subnet(KIND, file)
     current: str | None = None
     guids: list[str] = []
-    for number, line in enumerate(clean_lines(text, file), start=1):
+    for number, line in enumerate(clean_lines(text, file, LARGEST), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue

@@ -20,6 +20,8 @@ from planner.topology.importers.facts import several
 from planner.topology.importers.lines import check_size, refusal
 
 LARGEST: Final = 8 * 2**20
+MOST_ROWS: Final = 200_000
+MOST_OFFERS: Final = 50_000
 MOST_FAULTS: Final = 50
 # No published hourly price of one GPU has been outside this range [USD]; SkyPilot marks prices it does not know with 700.0.
 _CHEAPEST, _DEAREST, _PLACEHOLDER = 0.02, 60.0, 700.0
@@ -81,22 +83,27 @@ def read_prices(text: str, file: str) -> PriceList:
         PRICE_COLUMNS_MISSING, PRICES_EMPTY.
     """
     check_size(text, file, LARGEST)
-    reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff")))
+    if text.count("\n") > MOST_ROWS:
+        raise refusal("FILE_TOO_LARGE", f"has more than {MOST_ROWS:,} lines", "keep the rows of instances with GPUs", file)
+    reader = csv.reader(io.StringIO(text.lstrip("\ufeff")))
     faults: list[Diagnostic] = []
     offers: list[Offer] = []
     try:
-        header = [name.strip() for name in reader.fieldnames or ()]
-        reader.fieldnames = header
-        columns = {key: next((name for name in names if name in header), None) for key, names in _COLUMNS.items()}
+        header = [name.strip() for name in next(reader, [])]
+        columns = {key: next((header.index(name) for name in names if name in header), None) for key, names in _COLUMNS.items()}
         missing = [_COLUMNS[key][0] for key in ("gpu", "count", "price") if columns[key] is None]
         if missing:
             message = f"has no column {', '.join(missing)}"
             raise refusal("PRICE_COLUMNS_MISSING", message, "begin with provider,instance,gpu,count,usd_per_hour", file, 1)
+        places = {key: place for key, place in columns.items() if place is not None}
         for row in reader:
-            values = {key: str(row.get(name) or "").strip() for key, name in columns.items() if name is not None}
-            offer = _offer(values, reader.line_num, file, faults)
+            values = {key: row[place].strip() for key, place in places.items() if place < len(row)}
+            offer = _offer(values, reader.line_num, file, faults) if values.get("price") and values.get("gpu") else None
             if offer is not None:
                 offers.append(offer)
+            if len(offers) > MOST_OFFERS:
+                hint = "keep the rows of instances that are planned with"
+                raise refusal("TOO_MANY_VALUES", f"holds more than {MOST_OFFERS:,} prices", hint, file, reader.line_num)
             if len(faults) >= MOST_FAULTS:
                 break
     except csv.Error as error:
@@ -112,8 +119,6 @@ def _offer(values: Mapping[str, str], line: int, file: str, faults: list[Diagnos
         faults.append(Diagnostic(code, message[:300], hint, place=Place(file, line)))
 
     name, instance = values["gpu"][:80], values.get("instance", "")[:120]
-    if not values["price"] or not name:
-        return None
     if _number(values["price"]) == _PLACEHOLDER:
         message = f"{instance or name} costs {values['price']}, which stands for an unknown price"
         fault("PRICE_PLACEHOLDER", message, "leave the row out")
@@ -126,9 +131,9 @@ def _offer(values: Mapping[str, str], line: int, file: str, faults: list[Diagnos
             hint = f"write {known.gpu}, which {known.name} has" if known.gpu else "`planner catalog gpus` lists the names"
             fault("PRICE_GPU_UNKNOWN", f"{instance}: no GPU of the catalog is called {name!r}", hint)
         return None
-    count, price = _number(values["count"]), _number(values["price"].removeprefix("$"))
+    count, price = _number(values.get("count", "")), _number(values["price"].removeprefix("$"))
     if count is None or price is None or count != int(count) or count < 1:
-        fault("PRICE_NOT_A_NUMBER", f"count `{values['count']}` or price `{values['price']}` is no number", "write 8 and 23.60")
+        fault("PRICE_NOT_A_NUMBER", f"count `{values.get('count', '')}` or price `{values['price']}` is no number", "write 8 and 23.60")
         return None
     gpus = int(count)
     problem = _count_problem(instance, gpu, gpus)

@@ -20,6 +20,11 @@ LANE_GIGABITS: Final = {
     "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0,
 }  # fmt: skip
 
+# Addresses that an InfiniBand subnet gives to adapters and switches (unicast LIDs, InfiniBand Architecture Specification volume 1): no more devices than that.
+MOST_DEVICES: Final = 0xBFFF
+MOST_CABLES: Final = 150_000
+LARGEST: Final = 16 * 2**20
+
 _HOST: Final = re.compile(r"'?([A-Za-z0-9][A-Za-z0-9._-]{0,199})(?:\s+(?:HCA-\d+|[A-Za-z]+\d*_\w+|ib\w*\d+))?'?")
 _NO_HOST: Final = re.compile(r"(?:localhost|ubuntu|centos|debian|linux|none|MT\d+)(?:\..*)?", re.IGNORECASE)
 _SERVICE: Final = re.compile(r"aggregation node|\bufm\b|ufm[-_\d]|sharp", re.IGNORECASE)
@@ -53,6 +58,9 @@ class Subnet:
         known = self.devices.get(identity)
         if known is None:
             self.devices[identity] = device
+            if len(self.devices) > MOST_DEVICES:
+                message = f"has more devices than the {MOST_DEVICES:,} addresses of an InfiniBand subnet"
+                raise refusal("TOO_MANY_VALUES", message, "give each subnet a file of its own", self.file, device.line)
         else:
             known.description = device.description or known.description
             known.guids = tuple(dict.fromkeys((*device.guids, *known.guids)))
@@ -63,6 +71,9 @@ class Subnet:
             known = self.cables.setdefault(frozenset((one, other)), (speed, line))
             if known[0] is None and speed is not None:
                 self.cables[frozenset((one, other))] = (speed, known[1])
+            if len(self.cables) > MOST_CABLES:
+                message = f"has more than {MOST_CABLES:,} cables"
+                raise refusal("TOO_MANY_VALUES", message, "give each subnet a file of its own", self.file, line)
 
 
 def speed_of(words: str) -> float | None:
