@@ -80,7 +80,7 @@ def _read_bytes(path: str) -> bytes:
 
 def _without_waiting(path: str, flags: int) -> int:
     """Open without waiting for the other end, which a named pipe may never get."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return os.open(path, flags if sys.platform == "win32" else flags | os.O_NONBLOCK)
 
 
 def _first_of_pipe(descriptor: int) -> bytes:
