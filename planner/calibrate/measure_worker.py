@@ -22,7 +22,7 @@ ROUNDS: Final = 10
 MOST_ROUNDS: Final = 30
 AGREEMENT: Final = 0.05
 # After its first rounds an operation gets no more of them once it has taken this long [s].
-PATIENCE: Final = 60.0
+PATIENCE: Final = 180.0
 LARGE: Final = 8 * 2**20
 LEAST_SAMPLES: Final = 3
 MOST_SAMPLES: Final = 12
@@ -133,10 +133,10 @@ def _calls(ranks: Ranks, call: Call) -> tuple[int, float]:
 
 
 def times_of(ranks: Ranks, operation: str, sizes: Sequence[int], budget: float) -> list[tuple[int, float]]:
-    """Times of every size [s], two each: lower quartiles of the even and of the odd rounds, the slowest rank's.
+    """Times of every size [s], two each: medians of the even and of the odd rounds, the slowest rank's.
 
     Each round goes through all sizes and keeps the fastest of a few samples of each, so that whatever else the machine does meanwhile falls on all sizes alike and a call that
-    was interrupted does not count. Other work only ever adds to a time, so the faster rounds tell more than the slower ones. Where the two halves of a large size differ, more
+    was interrupted does not count. Where the two medians of a large size differ, more
     rounds follow, for `PATIENCE` at most. `budget` [s] is spent on each size, more on those whose fewest samples take longer.
     """
     begin = time.monotonic()
@@ -152,17 +152,12 @@ def times_of(ranks: Ranks, operation: str, sizes: Sequence[int], budget: float) 
             ranks.group.barrier()
             halves[size][number % 2].append(min(_timed(ranks, call, calls[size][0]) for _ in range(samples[size])))
     share = 0.5 if operation == "send_receive" else 1.0  # there and back again is two messages
-    return [(size, share * value) for size in sizes for value in ranks.slowest([_lower_quartile(half) for half in halves[size]])]
-
-
-def _lower_quartile(times: Sequence[float]) -> float:
-    """Time that a quarter of the rounds stayed below, the only one where there is one round."""
-    return statistics.quantiles(times, n=4, method="inclusive")[0] if len(times) > 1 else times[0]
+    return [(size, share * value) for size in sizes for value in ranks.slowest([statistics.median(half) for half in halves[size]])]
 
 
 def _settled(ranks: Ranks, halves: Mapping[int, tuple[list[float], list[float]]]) -> bool:
     """Whether both halves of the rounds agree on every large size, on every rank."""
-    pairs = [tuple(_lower_quartile(half) for half in both) for size, both in halves.items() if size >= LARGE]
+    pairs = [tuple(statistics.median(half) for half in both) for size, both in halves.items() if size >= LARGE]
     return ranks.slowest([max((abs(even / odd - 1.0) for even, odd in pairs), default=0.0)])[0] <= AGREEMENT
 
 

@@ -1,6 +1,6 @@
 """A run of one's own: processes that time collectives among themselves, and what their times say of the link.
 
-Started plainly, the processes are spawned here; under torchrun every rank comes in by itself, and rank 0 answers. Times are lower quartiles over rounds after a warm-up, the
+Started plainly, the processes are spawned here; under torchrun every rank comes in by itself, and rank 0 answers. Times are medians over rounds after a warm-up, the
 slowest rank's counting. Only the worker imports torch.
 """
 
