@@ -140,6 +140,9 @@ def replica_columns(rows: ReplicaRows) -> ReplicaColumns:
     try:
         figures = np.fromiter(chain.from_iterable(map(read, documents)), dtype=np.float64, count=count * len(FIGURES))
     except (TypeError, OverflowError):
+        figures = np.full(1, np.nan)
+    # Some releases of numpy read None as NaN, others refuse it.
+    if np.isnan(figures).any():
         raw = list(map(read, documents))
         missing = np.array([[figure is None for figure in line[-2:]] for line in raw], dtype=np.bool_).reshape(-1, 2)
         figures = np.array([[finite_or_huge(figure) for figure in line] for line in raw], dtype=np.float64)

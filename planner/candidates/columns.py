@@ -89,8 +89,15 @@ def evaluate_table(
     if not kept.size:
         return [], refused
     rows, batch = rows[kept], efficient[kept]
+    idle = batch < table.shapes.data_parallel[rows]
+    refused.extend(_idle_rejection(context, grid[int(row)], int(size)) for row, size in zip(rows[idle], batch[idle], strict=True))
+    rows, batch = rows[~idle], batch[~idle]
+    if not rows.size:
+        return [], refused
     if every_batch:
         rows, batch = smaller_batches(rows, batch)
+        busy = batch >= table.shapes.data_parallel[rows]
+        rows, batch = rows[busy], batch[busy]
     shapes = with_batch(select(table.shapes, rows), batch)
     held = memory(context.setting, shapes, [table.memory.partitions[int(row)] for row in rows])
     return _shapes(context, [grid[int(row)] for row in rows], shapes, held, times_of(shapes), price_per_gpu), refused
@@ -221,6 +228,13 @@ def _inefficient_rejection(context: PoolSetting, layout: Layout, times: TimesTab
     reached, asked = float(times.efficiency[index]), context.targets.min_efficiency
     words = f"efficiency {reached:.0%} at batch {batch}, asked {asked:.0%}"
     return _rejection(context, layout, "EFFICIENCY_TOO_LOW", words, asked / max(reached, 1e-9) - 1.0)
+
+
+def _idle_rejection(context: PoolSetting, layout: Layout, batch: int) -> Rejection:
+    """Say that some data-parallel ranks would have no sequence to work on."""
+    ranks = layout.degrees.data_parallel
+    words = f"batch {batch} leaves some of {ranks} data-parallel ranks idle"
+    return _rejection(context, layout, "BATCH_BELOW_DP", words, ranks / batch - 1.0)
 
 
 def _rejection(context: PoolSetting, layout: Layout, code: str, message: str, shortfall: float | None) -> Rejection:

@@ -158,11 +158,12 @@ def pipeline_degrees(deployment: Deployment, room: PoolRoom, architecture: Model
     return tuple(degree for degree in PIPELINE_DEGREES if degree <= architecture.layers and stage * degree <= room.total_free)
 
 
-def layouts(room: PoolRoom, degrees: Degrees) -> Iterator[Layout]:
+def layouts(room: PoolRoom, degrees: Degrees, *, paired: bool = False) -> Iterator[Layout]:
     """Ways to lay `degrees` over the levels of a pool, smallest level first; none when no scope can hold a TP group.
 
     Inside one scope the replica is one group. A pipeline whose stages sit in different scopes is one group a stage; a stage wider than a
-    scope (wide expert parallelism) is several groups of whole TP ranks.
+    scope (wide expert parallelism) is several groups of whole TP ranks. With `paired` the stages of a
+    pipeline inside one host may also keep to a pair or mesh each.
     """
     tensor, stage, gpus = degrees.tensor_parallel, degrees.stage_gpus, degrees.gpus
     if gpus == 1:
@@ -172,6 +173,11 @@ def layouts(room: PoolRoom, degrees: Degrees) -> Iterator[Layout]:
         if gpus <= largest:
             yield Layout(degrees, level, level, 1, level, level, 1, gpus)
     inside = room.scale_up
+    if paired and room.scopes == 1:
+        # In the one host there is, every stage has a pair or mesh of its own; its times stay those that the host promises.
+        for level, largest in room.sub_levels:
+            if 1 < stage <= largest < gpus <= room.most_free:
+                yield Layout(degrees, 0 if tensor == 1 else inside, inside, 1, inside, level, gpus // stage, stage)
     if gpus <= room.most_free:
         tensor_level = 0 if tensor == 1 else inside
         yield Layout(degrees, tensor_level, 0 if stage == 1 else inside, 1, inside, inside, 1, gpus)

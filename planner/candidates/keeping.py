@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from planner.candidates.columns import evaluate_table, layout_table, most_sequences
 from planner.candidates.degrees import Layout
+from planner.candidates.direct_links import without_nvlink
 from planner.candidates.legality import violations
 from planner.candidates.settings import PoolSetting
 from planner.diagnostics import PlannerError, errors
@@ -23,7 +24,6 @@ from planner.topology.fabric import Fabric, GpuId
 from planner.topology.inventory import STATES
 
 Settings = Mapping[tuple[int, int, str, str], PoolSetting]
-DIRECT_LINKS = frozenset({"nvlink", "xgmi", "ici"})
 
 
 class _CannotStayError(Exception):
@@ -194,9 +194,8 @@ def _layout(fabric: Fabric, degrees: Degrees, replica: RunningReplica, pool: int
 def _shape(deployment: Deployment, question: _Question, price_per_gpu: float | None) -> Shape | _CannotStayError:
     """The replica at its best batch under today's workload and targets, or what it misses."""
     context, layout = question.context, question.layout
-    link = context.pool.paths[layout.tp_level].link
-    if deployment.require_nvlink and layout.degrees.tensor_parallel > 1 and link.kind not in DIRECT_LINKS:
-        return _CannotStayError("NVLINK_REQUIRED", f"its TP group is joined by {link.name}, NVLink is asked for")
+    if (broken := without_nvlink(deployment, context.pool, layout)) is not None:
+        return _CannotStayError(*broken)
     table = layout_table(context, [layout], [question.partition])
     found, refused = evaluate_table(context, table, most_sequences(context, table), price_per_gpu, every_batch=False)
     return found[0] if found else _CannotStayError(refused[0].code, refused[0].message)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.candidates.columns import evaluate_layouts
 from planner.candidates.degrees import Layout, PoolRoom, layouts, pipeline_degrees, pool_room, stage_degrees, tensor_degrees
+from planner.candidates.direct_links import without_nvlink
 from planner.candidates.keeping import keepable
 from planner.candidates.legality import tensor_parallel_violations, violations
 from planner.candidates.prices import pool_prices
@@ -171,8 +172,13 @@ def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, for
                     refuse(degrees, scope, item.code, item.message)
                 if broken:
                     continue
-                found = list(layouts(room, degrees))
-                if not found:
+                found = []
+                for layout in (there := list(layouts(room, degrees, paired=deployment.require_nvlink))):
+                    if (missing := without_nvlink(deployment, room.pool, layout)) is None:
+                        found.append(layout)
+                    else:
+                        refuse(degrees, room.pool.levels[layout.replica_level], *missing)
+                if not there:
                     message = f"{degrees} needs {degrees.gpus} free GPUs in groups of {degrees.tensor_parallel} that a {scope} holds; "
                     message += f"{room.total_free} are free, {room.most_free} in the fullest {scope}"
                     refuse(degrees, scope, "NOT_ENOUGH_GPUS", message, degrees.gpus / max(room.total_free, 1) - 1.0)

@@ -175,7 +175,7 @@ class Deployment(ProblemPart):
     replicas: Replicas | None = Field(default=None, description="Bounds on the number of replicas")
     memory: Memory | None = Field(default=None, description="Engine settings about memory")
     headroom: Fraction = Field(default=0.0, description="Capacity to keep beyond the load, as a share of it")
-    require_nvlink: Flag = Field(default=False, description="Every tensor-parallel group stays inside one NVLink domain")
+    require_nvlink: Flag = Field(default=False, description="Every tensor-parallel and every expert group stays inside one NVLink domain")
     spread: Annotated[Spread | None, BeforeValidator(spread_over, json_schema_input_type=Spread | Kind | None)] = Field(
         default=None, description="Keep replicas apart: a kind of failure domain, each with one replica at most, or kind and number"
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from planner.audit.case import Case
+from planner.audit.columns import BoolArray, IntArray
 from planner.audit.findings import finding
 from planner.diagnostics import Diagnostic
 from planner.topology.pools import Pool
@@ -103,13 +104,22 @@ def _claims(case: Case) -> Iterator[Diagnostic]:
 
 def _direct_links(case: Case) -> Iterator[Diagnostic]:
     for family in case.families:
-        if not family.question.require_nvlink or family.shape.tp < 2:
+        if not family.question.require_nvlink:
             continue
         pool = family.pool
         direct = np.array([path.link.kind in DIRECT_LINKS for path in pool.paths])
-        level = case.placed.tp[family.rows]
-        joined = (level < len(direct)) & direct[np.minimum(level, len(direct) - 1)]
-        for index in family.rows[~joined]:
+        if family.shape.ep > 1:
+            apart = ~_joined(direct, case.placed.stage[family.rows]) | (case.placed.stage_scopes[family.rows] > 1)
+            for index in family.rows[apart]:
+                yield finding(
+                    "CROSS_NVLINK_DOMAIN_EP",
+                    case.row_place(index),
+                    f"an expert group of {family.shape.ep} spans {int(case.placed.stage_scopes[index])} domains, NVLink was asked for",
+                    "keep each expert group on GPUs joined by NVLink",
+                )
+        if family.shape.tp < 2:
+            continue
+        for index in family.rows[~_joined(direct, case.placed.tp[family.rows])]:
             at = int(case.placed.tp[index])
             link = pool.paths[at].link.name if at < len(pool.paths) else "no link"
             yield finding(
@@ -118,3 +128,9 @@ def _direct_links(case: Case) -> Iterator[Diagnostic]:
                 f"a TP group of {family.shape.tp} is joined by {link} at level {_level_name(pool, at)}, NVLink was asked for",
                 "keep each TP group on GPUs joined by NVLink",
             )
+
+
+def _joined(direct: BoolArray, level: IntArray) -> BoolArray:
+    """Whether each level is one of direct links; no level is where nothing joins the GPUs."""
+    found: BoolArray = (level < len(direct)) & direct[np.minimum(level, len(direct) - 1)]
+    return found
