@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +16,7 @@ from planner.audit.audit import audit
 from planner.candidates.explain import explain_degrees
 from planner.candidates.menu import Menu, build_menu, largest_batches
 from planner.diagnostics import Diagnostic, PlannerError, Severity, errors
+from planner.interrupts import Interrupts, asked
 from planner.plan.document import PlanDocument
 from planner.plan.outcome import Outcome, Status
 from planner.plan.shape import Degrees
@@ -31,6 +33,8 @@ class Options:
     """How to answer: overrides of the problem (`PATH=VALUE`), a forced shape, limits of the search, and where progress goes.
 
     `explain` thinks of room that is not there yet and of other targets where there is no plan. `pareto`, tpot or ttft, also asks for the front of money against that time.
+    `log` hears the solvers' own logs, `phase` what is being done.
+    From the search on Ctrl-C ends the search and not the answer; whoever gives `interrupts` is to release them, once the answer is shown.
     """
 
     overrides: Sequence[str] = ()
@@ -41,6 +45,9 @@ class Options:
     progress: Callable[[Progress], None] | None = None
     pareto: Literal["tpot", "ttft"] | None = None
     explain: bool = True
+    log: Callable[[str], None] | None = None
+    phase: Callable[[str], None] = lambda _: None
+    interrupts: Interrupts | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,7 @@ def answer(path: str, options: Options | None = None) -> Answer:
     overrides = list(options.overrides)
     if options.profile is not None:
         overrides.append(f"profile={options.profile}")
+    options.phase("reading")
     return answer_loaded(load_problem(path, overrides), options)
 
 
@@ -107,27 +115,47 @@ def answer_loaded(loaded: LoadedProblem, options: Options | None = None) -> Answ
     """Answer a problem that is already loaded."""
     options = options or Options()
     force = parse_degrees(options.force) if options.force else None
+    options.phase("evaluating shapes")
     if options.pareto is None:
         return answer_menu(loaded, build_menu(loaded, force=force), options)
     menu = build_menu(loaded, force=force, every_batch=True)
     # The plan is the one that is found without the front, which alone needs smaller batches unless latency is asked.
-    found = answer_menu(loaded, menu if loaded.problem.objective == "latency" else largest_batches(menu), options)
-    limits = SearchLimits(options.time_limit, options.gap, options.progress)
-    front = pareto_front(loaded, menu, found.plan, limits, options.pareto)
+    with _held(options):
+        found = answer_menu(loaded, menu if loaded.problem.objective == "latency" else largest_batches(menu), options)
+        limits = SearchLimits(options.time_limit, options.gap, options.progress)
+        front = pareto_front(loaded, menu, found.plan, limits, options.pareto)
+        outcome = replace(found.outcome, interrupted=found.outcome.interrupted or asked())
     plan = found.plan.model_copy(update={"pareto": front.document})
-    return replace(found, plan=plan, front=front, audit_errors=(*found.audit_errors, *front.audit_errors))
+    return replace(found, outcome=outcome, plan=plan, front=front, audit_errors=(*found.audit_errors, *front.audit_errors))
+
+
+@contextmanager
+def _held(options: Options) -> Iterator[None]:
+    """Hold Ctrl-C back, so that what was found is answered with; until the end here, unless the caller is to release it."""
+    interrupts = options.interrupts or Interrupts()
+    interrupts.hold()
+    try:
+        yield
+    finally:
+        if options.interrupts is None:
+            interrupts.release()
 
 
 def answer_menu(
     loaded: LoadedProblem, menu: Menu, options: Options, rearrange: Callable[[Outcome], Outcome] = lambda outcome: outcome
 ) -> Answer:
     """Answer a problem whose menu is known; `rearrange` may exchange GPUs that are alike before the plan is written down and audited."""
-    outcome = _outcome(loaded, menu, options)
-    if loaded.current is None:
-        outcome = rearrange(outcome)
-    warnings = (*loaded.warnings, *menu.diagnostics, *outcome.diagnostics)
-    plan = plan_document(loaded, menu, outcome, warnings)
-    found = audit(loaded.problem, loaded.fabric, loaded.architectures, plan, loaded.current) if outcome.replicas else ()
+    with _held(options):
+        options.phase("solving")
+        outcome = _outcome(loaded, menu, options)
+        if loaded.current is None:
+            outcome = rearrange(outcome)
+        warnings = (*loaded.warnings, *menu.diagnostics, *outcome.diagnostics)
+        options.phase("writing the plan down")
+        plan = plan_document(loaded, menu, outcome, warnings)
+        options.phase("auditing")
+        found = audit(loaded.problem, loaded.fabric, loaded.architectures, plan, loaded.current) if outcome.replicas else ()
+        outcome = replace(outcome, interrupted=outcome.interrupted or asked())
     return Answer(loaded, menu, outcome, plan, errors(found), warnings)
 
 
@@ -135,8 +163,8 @@ def _outcome(loaded: LoadedProblem, menu: Menu, options: Options) -> Outcome:
     """Solve, unless the menu already tells that a deployment has no shape at all; then no solver is asked."""
     counts = Counter([shape.deployment for shape in menu.shapes] + [replica.shape.deployment for replica in menu.running])
     # A load that may go unserved altogether needs no shape.
-    asked = loaded.problem.deployments
-    without = [index for index in range(len(menu.loads)) if not counts[index] and (asked[index].may_go_unserved < 1.0 or not counts)]
+    wanted = loaded.problem.deployments
+    without = [index for index in range(len(menu.loads)) if not counts[index] and (wanted[index].may_go_unserved < 1.0 or not counts)]
     if without and loaded.problem.objective != "throughput":
         found = tuple(
             Diagnostic(
@@ -169,4 +197,5 @@ def _search(loaded: LoadedProblem, options: Options) -> SolveOptions:
         seed=loaded.problem.seed,
         explain=not options.explain,
         progress=options.progress,
+        log=options.log,
     )

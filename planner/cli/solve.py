@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from planner.cli.console import Common, answer_console, print_diagnostics, print_json
 from planner.cli.exit_codes import ExitCode
+from planner.cli.watching import Watch
 from planner.diagnostics import Diagnostic
 from planner.plan.document import PlanDocument
+
+if TYPE_CHECKING:
+    from planner.answer.answering import Options
 
 NO_COMMON = Common()
 
@@ -29,6 +33,7 @@ def solve(
     profile: str | None = None,
     pareto: Annotated[bool, Parameter(negative="")] = False,
     pareto_by: Literal["tpot", "ttft"] | None = None,
+    log: Annotated[bool, Parameter(name="--log", negative="")] = False,
     common: Common = NO_COMMON,
 ) -> int:
     """Find the best plan of a problem: shapes, GPUs, cost, times, proof, alternatives and limits.
@@ -55,16 +60,45 @@ def solve(
         Also show the cheapest plan at every latency worth asking for: cost against the worst time per token, each point proved.
     pareto_by
         The time that `--pareto` weighs against cost: `tpot` (the default) or `ttft`, the time to first token.
+    log
+        Show the solvers' own logs on standard error.
     common
         Options of every command.
     """
-    from planner.answer.answering import Options, answer
+    from planner.answer.answering import Options
+    from planner.interrupts import Interrupts
     from planner.quantities import Kind, parse_quantity
 
     seconds = None if time_limit is None else parse_quantity(time_limit, Kind.SECONDS)
     by = pareto_by or ("tpot" if pareto else None)
-    options = Options(overrides=override, force=force, time_limit=seconds, gap=gap, profile=profile, pareto=by)
+    watch = Watch(sys.stderr, quiet=common.quiet, verbose=common.verbose, log=log, plain=common.no_color)
+    interrupts = Interrupts()
+    options = Options(
+        overrides=override,
+        force=force,
+        time_limit=seconds,
+        gap=gap,
+        profile=profile,
+        pareto=by,
+        progress=watch.progress,
+        log=watch.log if log else None,
+        phase=watch.phase,
+        interrupts=interrupts,
+    )
+    try:
+        return _answer(problem, options, watch, output, explain, common)
+    finally:
+        watch.close()
+        interrupts.release()
+
+
+def _answer(problem: str, options: Options, watch: Watch, output: Path | None, explain: str | None, common: Common) -> int:
+    """Answer, show the answer, and give the exit code; Ctrl-C that came while the plan was made does not keep it from being shown."""
+    from planner.answer.answering import answer
+    from planner.interrupts import asked
+
     result = answer(problem, options)
+    watch.close()
     if result.audit_errors:
         print_diagnostics(result.audit_errors, common)
         sys.stderr.write("internal error: the audit rejected the plan above, which is therefore not shown\n")
@@ -82,7 +116,11 @@ def solve(
     # What would help is part of the text above already.
     shown = set() if common.json or result.outcome.has_plan else set(result.outcome.diagnostics)
     print_diagnostics((item for item in result.warnings if item not in shown), common)
-    if plan.stopped_by == "interrupt":
+    sys.stdout.flush()
+    if result.outcome.interrupted or plan.stopped_by == "interrupt" or asked():
+        sys.stderr.write(
+            "interrupted: this is the best plan so far\n" if result.outcome.has_plan else "interrupted before there was a plan\n"
+        )
         return ExitCode.INTERRUPTED
     return {"infeasible": ExitCode.INFEASIBLE, "unknown": ExitCode.NO_PLAN_IN_TIME}.get(plan.status, ExitCode.ANSWERED)
 

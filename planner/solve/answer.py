@@ -19,7 +19,7 @@ from planner.solve.ranks import number_ranks
 from planner.solve.reader import read
 from planner.solve.rules import RULES
 from planner.solve.running import all_shapes, scope_gpus
-from planner.solve.scaling import MONEY_UNITS, SHARE_UNITS, TIME_UNITS, TOKEN_TIME_UNITS
+from planner.solve.scaling import MONEY, STAGE_UNITS
 from planner.solve.search import Decision, Stage
 
 if TYPE_CHECKING:
@@ -157,18 +157,8 @@ def told(decision: Decision, touched: int, money_unit: str) -> tuple[Objective, 
 
 
 def _objective(stage: Stage, money_unit: str) -> Objective:
-    units: dict[str, tuple[float, str]] = {
-        "cost": (MONEY_UNITS, money_unit),
-        "moves": (1, "replicas"),
-        "gpus": (1, "GPUs"),
-        "latency": (TIME_UNITS, "s"),
-        "first_token": (TIME_UNITS, "s"),
-        "throughput": (-SHARE_UNITS, "of the load"),
-        "token_time": (TOKEN_TIME_UNITS, "s"),
-        "communication": (TIME_UNITS, "s"),
-        "whole_scopes": (1, "scopes"),
-    }
-    scale, unit = units[stage.name]
+    scale, unit = STAGE_UNITS[stage.name]
+    unit = money_unit if unit == MONEY else unit
     value = stage.value / scale
     # Without a proved bound only the sign is known: money, GPUs and times are not negative.
     bound = 0.0 if stage.bound is None else stage.bound / scale

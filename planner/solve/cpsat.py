@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from planner import interrupts
+from planner.interrupts import Interrupts
 from planner.plan.outcome import Status
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result
@@ -23,12 +25,13 @@ NO_LIMIT = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When one run ends: `effort` [deterministic units], `seconds` of wall time (None: no limit), relative `gap`; and its `seed`."""
+    """When one run ends: `effort` [deterministic units], `seconds` of wall time (None: no limit), relative `gap`; its `seed`; who hears its `log`."""
 
     effort: float
     seconds: float | None = None
     gap: float = 0.0
     seed: int = 0
+    log: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ def minimise(
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
     """Put the handler of Ctrl-C back: the solver catches it while it runs and leaves the system's behind, which ends the process."""
-    if threading.current_thread() is not threading.main_thread():
+    if Interrupts.active is not None or threading.current_thread() is not threading.main_thread():
         yield
         return
     handler = signal.getsignal(signal.SIGINT)
@@ -113,6 +116,11 @@ def _parameters(limits: Limits) -> dict[str, object]:
     }
     if limits.seconds is not None:
         chosen["max_time_in_seconds"] = max(limits.seconds, 1e-3)
+    if Interrupts.active is not None:
+        chosen["catch_sigint_signal"] = False
+    if limits.log is not None:
+        chosen["log_search_progress"] = True
+        chosen["log_to_stdout"] = False
     if limits.gap > 0.0:
         chosen["relative_gap_limit"] = limits.gap
     return chosen
@@ -163,7 +171,9 @@ def call_extension(
         watcher = Watcher()
         wrapper.add_solution_callback(watcher)
         wrapper.add_best_bound_callback(lambda bound: told(None, bound))
-    response = wrapper.solve(text_model)
+    if limits.log is not None:
+        wrapper.add_log_callback(limits.log)
+    response = interrupts.run(lambda: wrapper.solve(text_model), wrapper.stop_search)
     if watcher is not None:
         wrapper.clear_solution_callback(watcher)
     return _Answer(
@@ -205,7 +215,9 @@ def call_modelling_layer(
 
         watcher = Watcher()
         solver.best_bound_callback = lambda bound: told(None, bound)
-    status = solver.status_name(solver.solve(model, watcher))
+    if limits.log is not None:
+        solver.log_callback = limits.log
+    status = solver.status_name(interrupts.run(lambda: solver.solve(model, watcher), solver.stop_search))
     found = status in {"OPTIMAL", "FEASIBLE"}
     values = tuple(solver.value(variable) for variable in variables) if found else ()
     bound = float(solver.best_objective_bound) if found and objective else 0.0

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from planner import interrupts
+from planner.interrupts import Interrupts
 from planner.plan.outcome import Status
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result
@@ -23,30 +25,32 @@ def available() -> bool:
 
 
 @contextmanager
-def _standard_output_closed() -> Iterator[None]:
-    """Keep the greeting that HiGHS prints when constructed off standard output, which belongs to the answer."""
+def _standard_output_elsewhere(*, log: bool) -> Iterator[None]:
+    """Keep what HiGHS prints off standard output, which belongs to the answer: on standard error with `log`, nowhere without."""
     sys.stdout.flush()
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    kept, other = os.dup(1), os.dup(2) if log else os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(nowhere, 1)
+        os.dup2(other, 1)
         yield
     finally:
         os.dup2(kept, 1)
         os.close(kept)
-        os.close(nowhere)
+        os.close(other)
 
 
-def minimise(program: Program, objective: Terms, nodes: int = 2_000, seconds: float | None = None, seed: int = 0) -> Result:
+def minimise(
+    program: Program, objective: Terms, nodes: int = 2_000, seconds: float | None = None, seed: int = 0, *, log: bool = False
+) -> Result:
     """Minimise a linear expression by branch and bound in floating point, then check the solution in integers.
 
     `nodes` bounds the search tree, so that the same problem gives the same answer on any machine. A solution that does not survive
-    rounding and the exact check is dropped, and the bound kept.
+    rounding and the exact check is dropped, and the bound kept. `log` prints the solver's own log on standard error.
     """
     import highspy
 
-    with _standard_output_closed():
+    with _standard_output_elsewhere(log=False):
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)  # noqa: FBT003
+    solver.setOptionValue("output_flag", log)
     solver.setOptionValue("threads", 1)
     solver.setOptionValue("random_seed", seed)
     solver.setOptionValue("mip_rel_gap", 0.0)
@@ -73,7 +77,10 @@ def minimise(program: Program, objective: Terms, nodes: int = 2_000, seconds: fl
     model.a_matrix_.value_ = np.array([c / s for row, s in zip(program.rows, scales, strict=True) for c in row.coefficients], dtype=float)
     model.integrality_ = [highspy.HighsVarType.kInteger] * len(program.lower)
     solver.passModel(model)
-    solver.run()
+    if Interrupts.active is not None:
+        solver.HandleUserInterrupt = True
+    with _standard_output_elsewhere(log=log):
+        interrupts.run(solver.run, solver.cancelSolve)
     status = solver.getModelStatus()
     if status == highspy.HighsModelStatus.kInfeasible:
         return Result(Status.INFEASIBLE)

@@ -70,8 +70,9 @@ def _minimise(search: Search, instance: Instance) -> Decision:
     """
     every_rule = {rule.name for rule in search.rules} >= {rule.name for rule in RULES}
     survivable = every_rule and covered(instance)
-    first = try_survival(search, instance) if survivable and large(instance) else None
-    if search.over or (first is not None and not unproved(first)):
+    counts_first = survivable and large(instance)
+    first = try_survival(search, instance) if counts_first else None
+    if (counts_first and search.over) or (first is not None and not unproved(first)):
         return Decision(Status.UNKNOWN, stopped_by=search.reason(None)) if first is None else told(search, first)
     model = search.build(instance)
     result = search.primary(instance.objective, model, expression(model, instance.objective))

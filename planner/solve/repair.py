@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from planner.interrupts import asked
 from planner.solve import cpsat, highs
 from planner.solve.instance import Budget, Instance
 from planner.solve.model import Model, Rule, build
@@ -59,7 +60,9 @@ class Asker:
         self.rules, self.limits = rules, limits
 
     def least(self, instance: Instance, objective: str) -> tuple[Model, tuple[int, ...]] | None:
-        """Best plan of a question by money or GPUs; None when none is found."""
+        """Best plan of a question by money or GPUs; None when none is found, or nobody waits for it any more."""
+        if asked():
+            return None
         model = build(replace(instance, objective=objective), self.rules)
         result = cpsat.minimise(model.program, model.cost if objective == "cost" else model.gpus(), self.limits)
         return None if result.values is None else (model, result.values)
@@ -70,6 +73,9 @@ class Asker:
         What is impossible without the rules about places is impossible; what single groups can do is possible. Only between the two all shapes are
         tried, and only while they make a program of a size that is answered at once: a repair of a large fleet may be larger than the least.
         """
+        if asked():
+            # Nobody waits for it any more.
+            return False
         if instance.objective != "throughput":
             instance = replace(instance, objective="cost")
         if not any(rule.kinds for rule in instance.rules):

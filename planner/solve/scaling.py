@@ -21,6 +21,27 @@ LOAD_UNITS = 10**6
 SHARE_UNITS = 10**6
 """Integer units of a share of the stated load."""
 
+UNSERVED_UNITS = 2**40
+"""Weight of a whole load that goes unserved."""
+
+MONEY = "money/h"
+"""Unit of money per hour, whatever the currency."""
+
+STAGE_UNITS: dict[str, tuple[float, str]] = {
+    "cost": (MONEY_UNITS, MONEY),
+    "moves": (1, "replicas"),
+    "gpus": (1, "GPUs"),
+    "latency": (TIME_UNITS, "s"),
+    "first_token": (TIME_UNITS, "s"),
+    "throughput": (-SHARE_UNITS, "of the load"),
+    "unserved": (UNSERVED_UNITS, "loads"),
+    "token_time": (TOKEN_TIME_UNITS, "s"),
+    "communication": (TIME_UNITS, "s"),
+    "whole_scopes": (1, "scopes"),
+    "order": (1, ""),
+}
+"""Integer units in one unit that a stage's value is told in, and that unit."""
+
 EXACT_LIMIT = 2**53
 """Largest integer below which a double still tells every integer apart; objectives and rows stay under it."""
 

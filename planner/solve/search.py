@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import confirm, cpsat, highs
 from planner.solve.decomposition.proof import decompose
@@ -17,7 +18,8 @@ from planner.solve.placement import Placed
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result, better
 from planner.solve.rules.priority import levels
-from planner.solve.stages import expression, stages_after
+from planner.solve.scaling import STAGE_UNITS
+from planner.solve.stages import expression, running_start, stages_after
 
 FIRST_SHARE = 0.05
 """Share of the effort of the first, short run."""
@@ -95,36 +97,49 @@ class Search:
     def limits(self, share: float = 1.0) -> cpsat.Limits:
         """Limits of one run: its share of the effort, and what is left of the time."""
         seconds = None if self._ends is None else max(0.0, self._ends - time.monotonic())
-        return cpsat.Limits(
-            self.options.effort * share, seconds, self.options.gap if share in {1.0, FIRST_SHARE} else 0.0, self.options.seed
-        )
+        gap = self.options.gap if share in {1.0, FIRST_SHARE} else 0.0
+        return cpsat.Limits(self.options.effort * share, seconds, gap, self.options.seed, self.options.log)
 
     @property
     def over(self) -> bool:
         """Whether the time is up or the user has interrupted."""
+        self.interrupted = self.interrupted or interrupts.asked()
         return self.interrupted or (self._ends is not None and time.monotonic() >= self._ends)
 
     def run(self, name: str, program: Program, objective: Terms, share: float, hint: Mapping[int, int] | None = None) -> Result:
-        """Minimise with CP-SAT, telling progress."""
-        report = None
-        if self.options.progress is not None:
-            progress = self.options.progress
-            known: list[float | None] = [None, None]
-
-            def report(incumbent: int | None, bound: float | None) -> None:
-                known[:] = [known[0] if incumbent is None else incumbent, known[1] if bound is None else bound]
-                progress(Progress(name, known[0], known[1]))
-
+        """Minimise with CP-SAT, telling progress; nothing once the search is over."""
+        if self.over:
+            return Result(Status.UNKNOWN, stopped_by=self.reason("effort"))
         limits = self.limits(share)
-        result = self.guarded(lambda: cpsat.minimise(program, objective, limits, hint, report))
+        result = self.guarded(lambda: cpsat.minimise(program, objective, limits, hint, self.report(name)))
         self.interrupted = self.interrupted or result.stopped_by == "interrupt"
         return result
+
+    def report(self, name: str) -> cpsat.Report | None:
+        """Who is told of every new plan and bound of a stage, in the user's units; None where nobody listens."""
+        progress = self.options.progress
+        if progress is None:
+            return None
+        scale, unit = STAGE_UNITS[name]
+        known: list[float | None] = [None, None]
+        progress(Progress(name, None, None, unit))
+
+        def told(incumbent: float | None, bound: float | None) -> None:
+            for place, value in enumerate((incumbent, bound)):
+                if value is not None:
+                    known[place] = value / scale
+            progress(Progress(name, known[0], known[1], unit))
+
+        return told
 
     def guarded(self, step: Callable[[], Result]) -> Result:
         """Run one step; Ctrl-C ends it without a result instead of ending the program, and no other step follows."""
         try:
             return step()
         except KeyboardInterrupt:
+            if interrupts.asked():
+                # The second one in a row: whoever presses it wants no answer.
+                raise
             self.interrupted = True
             return Result(Status.UNKNOWN, stopped_by="interrupt")
 
@@ -139,7 +154,7 @@ class Search:
         if model.instance.seats and (running := self._start(model)) is not None:
             # What runs already is the best place to start from.
             known = better(known, Result(Status.FEASIBLE, running, evaluate(objective, running), None, "effort"))
-        result = self._apart(model, objective) if many else NOTHING
+        result = self._apart(name, model, objective) if many else NOTHING
         if result == NOTHING:
             program = model.program
             if known.bound is not None:
@@ -149,7 +164,7 @@ class Search:
             result = self.run(name, program, objective, FIRST_SHARE, hint)
         if known != NOTHING:
             result = better(result, known)
-        if not self._ended(result) and not many and (apart := self._apart(model, objective)) != NOTHING:
+        if not self._ended(result) and not many and (apart := self._apart(name, model, objective)) != NOTHING:
             result = better(apart, result)
         if not self._ended(result) and not (many and near(result)):
             start = result.values if result.values is not None else self._start(model)
@@ -163,11 +178,13 @@ class Search:
             result = better(result, self.run(name, bounded, objective, 1.0, hint))
         if not self._ended(result) and not near(result) and highs.available():
             left = self.limits().seconds
-            opinion = self.guarded(lambda: highs.minimise(model.program, objective, seconds=left, seed=self.options.seed))
+            opinion = self.guarded(
+                lambda: highs.minimise(model.program, objective, seconds=left, seed=self.options.seed, log=self.options.log is not None)
+            )
             result = better(result, opinion)
         if result.status is Status.INFEASIBLE:
             return self.confirmed(model, objective)
-        if result.values is None and (start := self._start(model)) is not None:
+        if result.values is None and (start := self._start(model) or self._any(model)) is not None:
             result = better(result, Result(Status.FEASIBLE, start, evaluate(objective, start), None, "effort"))
         return result if result.closed else replace(result, stopped_by=self.reason(result.stopped_by))
 
@@ -177,10 +194,12 @@ class Search:
             return "interrupt"
         return "time" if self.over else otherwise
 
-    def _apart(self, model: Model, objective: Terms) -> Result:
+    def _apart(self, name: str, model: Model, objective: Terms) -> Result:
         """Take the deployments apart; nothing where the program does not fall apart."""
+        if self.over:
+            return NOTHING
         limits = replace(self.limits(), effort=self.options.effort * DECOMPOSITION_SHARE)
-        return self.guarded(lambda: decompose(model, objective, limits) or NOTHING)
+        return self.guarded(lambda: decompose(model, objective, limits, self.report(name)) or NOTHING)
 
     def _ended(self, result: Result) -> bool:
         return result.closed or result.stopped_by == "gap" or self.over
@@ -203,6 +222,13 @@ class Search:
         if counts is None:
             return None
         return self.complete(model, counts)
+
+    def _any(self, model: Model) -> tuple[int, ...] | None:
+        """Any plan, for whoever interrupted before there was one; a short search, and None where it is not asked for or finds none."""
+        if not self.interrupted:
+            return None
+        limits = replace(self.limits(FIRST_SHARE), seconds=None)
+        return self.guarded(lambda: cpsat.minimise(model.program, {}, limits)).values
 
     def complete(self, model: Model, counts: Sequence[int]) -> tuple[int, ...] | None:
         """Values of all variables for given counts, or None when no solution has them."""
@@ -234,23 +260,10 @@ def near(result: Result) -> bool:
     return result.objective - result.bound <= NEAR * abs(result.objective)
 
 
-def running_start(model: Model, limits: cpsat.Limits) -> tuple[int, ...] | None:
-    """Keep all that runs and add what is missing, else start from nothing; None where neither gives a plan within the limits."""
-    seats = [variable for pool in model.pools for variable in pool.seats.values()]
-    for stay in (True, False):
-        fixed = model.program.copy()
-        for variable in seats:
-            fixed.lower[variable] = fixed.upper[variable] = fixed.upper[variable] if stay else 0
-        found = cpsat.minimise(fixed, model.spending(), limits).values
-        if found is not None:
-            return found
-    return None
-
-
 def break_ties(search: Search, decision: Decision, fixed: dict[str, int]) -> None:
     """Run the tie-breaking stages on a decision in place; `fixed` holds the values of earlier stages by name."""
     _run_stages(search, decision, fixed)
-    decision.interrupted = search.interrupted
+    decision.interrupted = search.interrupted or interrupts.asked()
 
 
 def _run_stages(search: Search, decision: Decision, fixed: dict[str, int]) -> None:

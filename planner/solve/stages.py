@@ -1,7 +1,8 @@
-"""The stages of one solve after the objective, and the linear expression that each of them makes least."""
+"""The stages of one solve after the objective, the linear expression that each makes least, and where to start from beside a running plan."""
 
 from __future__ import annotations
 
+from planner.solve import cpsat
 from planner.solve.instance import Instance
 from planner.solve.model import Model
 
@@ -39,3 +40,16 @@ def expression(model: Model, name: str) -> dict[int, int]:
     if name == "whole_scopes":
         return model.whole_scopes()
     return {variable: position + 1 for position, variable in enumerate(model.count)}
+
+
+def running_start(model: Model, limits: cpsat.Limits) -> tuple[int, ...] | None:
+    """Keep all that runs and add what is missing, else start from nothing; None where neither gives a plan within the limits."""
+    seats = [variable for pool in model.pools for variable in pool.seats.values()]
+    for stay in (True, False):
+        fixed = model.program.copy()
+        for variable in seats:
+            fixed.lower[variable] = fixed.upper[variable] = fixed.upper[variable] if stay else 0
+        found = cpsat.minimise(fixed, model.spending(), limits).values
+        if found is not None:
+            return found
+    return None

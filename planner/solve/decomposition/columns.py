@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from planner import interrupts
 from planner.solve.decomposition.prices import FloatArray, Master, first_prices
 from planner.solve.decomposition.split import Parts
 from planner.solve.instance import IntArray
@@ -90,6 +91,8 @@ class Generation:
         start = first_prices(self.parts)
         prices = np.zeros(len(self.parts.room)) if start is None else start
         for _ in range(ROUNDS):
+            if interrupts.asked():
+                break
             fresh = 0
             # Prices swing; half way back to the best ones is tried before the master's own.
             steadied = [] if self.best is None else [(self.best.prices / self.scale + prices) / 2]

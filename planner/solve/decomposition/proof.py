@@ -8,6 +8,7 @@ from math import isqrt
 
 import numpy as np
 
+from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import cpsat
 from planner.solve.decomposition.columns import Bound, Generation
@@ -48,7 +49,7 @@ WORK = 300_000
 """Most choices that all lists of one search hold together; lists end there, on every machine alike."""
 
 
-def decompose(model: Model, objective: Terms, limits: cpsat.Limits) -> Result | None:
+def decompose(model: Model, objective: Terms, limits: cpsat.Limits, report: cpsat.Report | None = None) -> Result | None:
     """Minimise by deployments: bound by column generation, plan by combining listed choices, proof when the lists reach far enough.
 
     Let `bound` be the best bound, at prices pi. In a plan of cost at most bound + d, every deployment's choice n has
@@ -57,7 +58,7 @@ def decompose(model: Model, objective: Terms, limits: cpsat.Limits) -> Result | 
 
     because all terms of the bound together exceed their least by at most d. So lists of all minimal choices within d decide everything up to bound + d:
     CP-SAT over the lists finds the best plan there, or there is none and the bound rises to bound + d. None where the program does not fall apart.
-    `limits.effort` holds for each combination.
+    `limits.effort` holds for each combination. `report` is told of every better plan and bound.
     """
     parts = split(model, objective)
     if parts is None:
@@ -66,13 +67,16 @@ def decompose(model: Model, objective: Terms, limits: cpsat.Limits) -> Result | 
     bound = generation.run()
     if generation.impossible:
         return Result(Status.INFEASIBLE)
-    return None if bound is None else _Proof(model, objective, generation, bound, limits).run()
+    return None if bound is None else _Proof(model, objective, generation, bound, limits, report).run()
 
 
 class _Proof:
     """The lists, the best plan and the bound of one search."""
 
-    def __init__(self, model: Model, objective: Terms, generation: Generation, start: Bound, limits: cpsat.Limits) -> None:
+    def __init__(
+        self, model: Model, objective: Terms, generation: Generation, start: Bound, limits: cpsat.Limits, report: cpsat.Report | None
+    ) -> None:
+        self.report = report
         self.model, self.objective, self.limits = model, objective, limits
         self.generation, self.start = generation, start
         self.parts: Parts = generation.parts
@@ -91,9 +95,13 @@ class _Proof:
     def run(self) -> Result:
         """Widen the lists until the plan is proved, a limit is met, or wider lists cannot be had."""
         slack = max(self.generation.unit, int(abs(self.start.value) * FIRST_SLACK))
+        if self.report is not None:
+            self.report(None, float(self.lower))
         decided, missed, before = 0, slack, 0
         misses = 0
         for _ in range(ROUNDS):
+            if self._late():
+                break
             listed, reach = self._list(slack)
             long = sum(map(len, listed))
             # Lists that have not grown hold no plan that was not found in them before.
@@ -169,6 +177,8 @@ class _Proof:
                 return True
             self.upper = evaluate(self.objective, values)
             self.best = Result(Status.FEASIBLE, values, self.upper, self.lower, "effort")
+        if self.report is not None:
+            self.report(self.upper, float(self.lower))
         if self.upper is None:
             return self.lower > self.generation.ceiling or self._late()
         return self.lower >= self.upper or self._near_enough() or self._late()
@@ -178,7 +188,7 @@ class _Proof:
         return self.upper is not None and self.limits.gap > 0.0 and self.upper - self.lower <= self.limits.gap * abs(self.upper)
 
     def _late(self) -> bool:
-        return self.ends is not None and time.monotonic() >= self.ends
+        return interrupts.asked() or (self.ends is not None and time.monotonic() >= self.ends)
 
     def _result(self) -> Result:
         stopped_by = "gap" if self._near_enough() else "time" if self._late() else "effort"

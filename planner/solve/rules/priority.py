@@ -27,9 +27,7 @@ Source: lexicographic (preemptive) goal programming, as in Ignizio, "Goal Progra
 from __future__ import annotations
 
 from planner.solve.model import Model
-
-WEIGHT = 2**40
-"""Weight of a whole load that goes unserved."""
+from planner.solve.scaling import UNSERVED_UNITS
 
 
 def apply(model: Model) -> None:
@@ -46,6 +44,6 @@ def levels(model: Model) -> list[dict[int, int]]:
     """Unserved load of every level of importance as linear expressions, the most important first."""
     found: dict[int, dict[int, int]] = {}
     for deployment, variable in model.unserved.items():
-        weight = max(1, WEIGHT // max(1, int(model.instance.loads[deployment])))
+        weight = max(1, UNSERVED_UNITS // max(1, int(model.instance.loads[deployment])))
         found.setdefault(model.instance.rules_of(deployment).priority, {})[variable] = weight
     return [found[priority] for priority in sorted(found, reverse=True)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import cpsat, highs
 from planner.solve.decomposition.columns import Bound, Generation
@@ -106,8 +107,8 @@ class _Search:
 
     @property
     def late(self) -> bool:
-        """Whether the time is up."""
-        return self.ends is not None and time.monotonic() >= self.ends
+        """Whether the time is up, or Ctrl-C came."""
+        return interrupts.asked() or (self.ends is not None and time.monotonic() >= self.ends)
 
     def run(self) -> Survival:
         """Pick and place until it works, then both together where the gap is wide."""
