@@ -80,3 +80,38 @@ def test_the_auditor_refuses_experts_over_two_domains_where_nvlink_is_asked(tmp_
     solution = planner.solve(free)
     assert planner.audit(free, solution).ok
     assert {item.code for item in planner.audit(asking, solution)} == {"CROSS_NVLINK_DOMAIN_EP"}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "words"),
+    [
+        ({"max": 1}, "1 replica stops, 100% of a load is not served until it is planned anew"),
+        ({"min": 2}, "1 replica stops while the others carry every load"),
+    ],
+)
+def test_a_failure_takes_whole_replicas(replicas, words, tmp_path, capsys):
+    """What is left is the replicas less one; of a single replica that is nothing (vllm-project/vllm issue 30112)."""
+    problem = problem_of(next(case for case in CASES if case["title"].startswith("N+1")))
+    problem["deployments"][0].pop("resilience")
+    problem["deployments"][0]["replicas"] = replicas
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(problem), encoding="utf-8")
+    assert run(["whatif", str(path), "--worst-failure", "node", "-q"]) == 0
+    assert words in capsys.readouterr().out
+
+
+def test_one_wide_replica_holds_more_contexts_than_two_narrow_ones():
+    """The two store the weights twice: 21.9 contexts of 32,000 tokens at TP8, 7.6 in each of two at TP4 (vllm-project/vllm issue 16011)."""
+    path = str(Path(__file__).parents[2] / "problems/one_node_70b_efficiency.yaml")
+    long = [
+        "deployments.assistant.workload={prompt_tokens: 31000, output_tokens: 1000, concurrency: 4}",
+        "deployments.assistant.min_efficiency=1%",
+    ]
+    held = {
+        shape: planner.solve(path, [*long, "deployments.assistant.slo=null"], force=shape)
+        .plan.deployments[0]
+        .replicas[0]
+        .memory.max_sequences
+        for shape in ("tp8", "tp4")
+    }
+    assert held["tp8"] > 2 * held["tp4"]

@@ -56,12 +56,25 @@ def _answer(kind: str, study: Study) -> QuestionResult:
     rows = tuple(_row(item, base_cost) for item in ranked)
     unknown = any(item.answer.status in {"unknown", "failed"} for item in found)
     worst = ranked[0]
-    lost = f"{worst.lost:.0%} of a load is not served until it is planned anew" if worst.lost else "nothing runs on it"
-    after = "and what is left cannot carry the loads" if not worst.answer.found else _dearer(worst.answer, base_cost)
+    lost = _words(worst, study)
+    after = "and what is left has no plan that keeps all loads and rules" if not worst.answer.found else _dearer(worst.answer, base_cost)
     sentence = f"the failure of {worst.name} hurts most: {lost}, {after}"
     return QuestionResult(
         question="worst_failure", subject=kind, value=worst.name, unit=kind, proved=not unknown, sentence=sentence, rows=rows
     )
+
+
+def _words(worst: _Failure, study: Study) -> str:
+    """What the failure takes at once: replicas are lost whole, however few of their GPUs fail."""
+    stopped = sum(
+        any(rank.node in worst.nodes for rank in replica.ranks) for item in study.answer.plan.deployments for replica in item.replicas
+    )
+    if not stopped:
+        return "nothing runs on it"
+    replicas = f"{stopped} replicas stop" if stopped > 1 else "1 replica stops"
+    if worst.lost:
+        return f"{replicas}, {worst.lost:.0%} of a load is not served until it is planned anew"
+    return f"{replicas} while the others carry every load"
 
 
 def _dearer(answer: Solved, base_cost: float | None) -> str:
