@@ -1,6 +1,6 @@
 """How right the planner is on published measurements: `python benchmarks/accuracy.py DATA_DIR`.
 
-DATA_DIR holds tp_scaling.csv, ranking_targets.csv, memory.csv and collectives.csv (columns in docs/accuracy.md). Every figure is printed per series and labelled
+DATA_DIR holds tp_scaling.csv, ranking_targets.csv and collectives.csv (columns in docs/accuracy.md); start-up logs are in tests/cost/start_up_logs.toml. Every figure is printed per series and labelled
 `fitted` (its rows shaped the constants) or `predicted` (they did not). Nothing is fitted here: the constants are the catalog's.
 """
 
@@ -83,7 +83,7 @@ def main() -> None:
             "Best degree per GPU, all requests queued at once (constants of TensorRT-LLM 1.0rc3; every line is a prediction)",
             rankings.report,
         ),
-        ("Memory", memory_outcomes.report),
+        ("Memory", lambda _: memory_outcomes.report()),
         ("Collectives", collectives),
     ):
         print(title)

@@ -62,8 +62,9 @@ def setting_of(family: Family, precision: Precision, profile: str) -> Setting:
     """Setting the family's shape was promised in; the engine's published defaults where the deployment leaves them open."""
     question, rules = family.question, family.engine
     memory = question.memory
-    batched = rules.batched_tokens(family.pool.gpu) if memory is None or memory.max_batched_tokens is None else memory.max_batched_tokens
     length = context_tokens(question) if memory is None or memory.max_model_len is None else memory.max_model_len
+    asked = None if memory is None else memory.max_batched_tokens
+    batched = rules.batched_tokens(family.pool.gpu, length) if asked is None else asked
     share = rules.gpu_memory_utilization if memory is None or memory.gpu_memory_utilization is None else memory.gpu_memory_utilization
     return Setting(
         architecture=family.architecture,

@@ -9,17 +9,19 @@ parallelism divides, what every rank repeats, and what the expert group shares o
     experts                                   3 d f_e E / (t x dp): over e groups, each split over (t x dp) / e ranks
     embedding, head                           V d / t on the first and on the last stage, one table when tied on one stage
 
-Engines add to that, as the catalog's facts say: 16-bit copies of MLA's up projection, H/t r_kv (nope + v), and kernels that pad the width and
-the inputs of every expert's shard to multiples.
+Engines add to that, as the catalog's facts say: 16-bit copies of MLA's up projection, H/t r_kv (nope + v), or its products with the query's and the output's,
+H/t r_kv (r_q + d); kernels that pad the width and the inputs of every expert's shard to multiples; tables of rotary positions; and an allocator that rounds large
+matrices up to its segments.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
+from planner.audit.allocations import layer_rounding
 from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, RecurrentState
 from planner.catalog.dtypes import bytes_per_element
 from planner.catalog.engines import Engine, KernelPadding
@@ -44,6 +46,10 @@ class Storage:
     def per_element(self, family: str) -> Fraction:
         """Bytes one element of `family` takes, its share of the scales included [B]."""
         return self.kept if family in self.kept_high else self.quantized
+
+    def also_keeping(self, families: tuple[str, ...]) -> Storage:
+        """The same storage in layers that keep further families in the model's own dtype."""
+        return replace(self, kept_high=self.kept_high | set(families)) if families else self
 
 
 def storage(architecture: ModelArchitecture, precision: Precision) -> Storage:
@@ -108,9 +114,11 @@ def feed_forward_elements(part: FeedForward, hidden: int, degrees: Degrees, padd
     held = -(-part.experts // degrees.expert_parallel)  # experts on one of the e expert ranks
     cut = Fraction(degrees.stage_gpus, degrees.expert_parallel)  # ranks that split one expert
     latent = 2 * hidden * part.latent_size if part.latent_size and part.experts else 0  # into and out of the experts' space, on every rank
+    narrow, wide = padded(part.expert_width / cut, padding.expert_width), padded(Fraction(inner), padding.expert_inputs)
+    into, out_of = narrow * padded(wide, padding.contracted), padded(narrow, padding.contracted) * wide
     return {
         "mlp": Fraction(matrices * hidden * part.width, degrees.tensor_parallel) + latent,
-        "expert": matrices * held * padded(part.expert_width / cut, padding.expert_width) * padded(Fraction(inner), padding.expert_inputs),
+        "expert": held * ((matrices - 1) * into + out_of),
         "shared_expert": Fraction(matrices * hidden * part.shared_width, degrees.tensor_parallel),
         "router": Fraction(hidden * part.experts),
     }
@@ -122,6 +130,25 @@ def absorbed_elements(attention: Attention | None, degrees: Degrees) -> Fraction
         return Fraction(0)
     nope = attention.head_dim - (attention.rope_head_dim or 0) if attention.nope_head_dim is None else attention.nope_head_dim
     return Fraction(attention.heads * (nope + attention.value_head_dim) * (attention.kv_lora_rank or 0), degrees.tensor_parallel)
+
+
+def product_bytes(attention: Attention | None, hidden: int, degrees: Degrees) -> Fraction:
+    """Bytes of latent attention's up projections multiplied into the query's and the output's in 8 bits, with the query's rotary part in 16 bits [B]."""
+    if attention is None or attention.kind is not AttentionKind.MLA:
+        return Fraction(0)
+    query = attention.q_lora_rank or hidden
+    per_head = (attention.kv_lora_rank or 0) * (query + hidden) + 2 * query * (attention.rope_head_dim or 0)
+    return Fraction(attention.heads * per_head, degrees.tensor_parallel)
+
+
+def position_bytes(architecture: ModelArchitecture, engine: Engine) -> Fraction:
+    """Bytes of the tables of rotary positions, one for each size of head, on every rank [B]."""
+    sizes = set()
+    for kind in architecture.layer_kinds:
+        if kind.attention is not None:
+            latent = kind.attention.kind is AttentionKind.MLA
+            sizes.add((kind.attention.rope_head_dim if latent else None) or kind.attention.head_dim)
+    return architecture.max_position * sum(sizes) * Fraction(engine.position_table_bytes)
 
 
 def layer_elements(kind: LayerKind, hidden: int, degrees: Degrees, padding: KernelPadding) -> Elements:
@@ -154,21 +181,27 @@ def weights_by_stage(
     architecture: ModelArchitecture, precision: Precision, engine: Engine, degrees: Degrees, partition: tuple[int, ...]
 ) -> list[Fraction]:
     """Weights one rank of every stage holds [B], first stage first; a vision tower stands on every rank."""
-    store = storage(architecture, precision)
+    store, hidden = storage(architecture, precision), architecture.hidden_size
     padding = engine.kernel_padding(precision.weights)
 
-    def stored(elements: Elements) -> Fraction:
-        return sum((count * store.per_element(family) for family, count in elements.items()), Fraction(0))
+    def stored(elements: Elements, families: tuple[str, ...] = ()) -> Fraction:
+        kept = store.also_keeping(families)
+        return sum((count * kept.per_element(family) for family, count in elements.items()), Fraction(0))
 
     per_kind = []
     for kind in architecture.layer_kinds:
-        held = stored(layer_elements(kind, architecture.hidden_size, degrees, padding))
-        if engine.absorbs_latent_up_projection:
+        elements = layer_elements(kind, hidden, degrees, padding)
+        held = stored(elements, kind.kept_high)
+        if engine.latent_products and precision.weights == "fp8":
+            held += product_bytes(kind.attention, hidden, degrees)
+        elif engine.absorbs_latent_up_projection:
             held += 2 * absorbed_elements(kind.attention, degrees)
+        if engine.rounds_allocations:
+            held += layer_rounding(kind, hidden, degrees, elements, store.also_keeping(kind.kept_high))
         per_kind.append(held)
     rows = -(-architecture.vocab_size // VOCABULARY_PADDING) * VOCABULARY_PADDING
     table = Fraction(rows * architecture.hidden_size, degrees.tensor_parallel)
-    tower = vision_bytes(architecture, engine, degrees.tensor_parallel)
+    tower = vision_bytes(architecture, engine, degrees.tensor_parallel) + position_bytes(architecture, engine)
     totals = [sum((layers * per_kind[kind] for kind, layers in kinds.items()), tower) for kinds in stage_kinds(architecture, partition)]
     totals[0] += stored({"embedding": table})
     if len(totals) > 1 or not architecture.tied_embeddings:

@@ -71,7 +71,7 @@ def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[Poo
 def batched_tokens(deployment: Deployment, rules: Engine, gpu: Gpu) -> int:
     """Tokens of one prefill chunk: as asked, else the engine's default."""
     asked = deployment.memory.max_batched_tokens if deployment.memory is not None else None
-    return asked if asked is not None else rules.batched_tokens(gpu)
+    return asked if asked is not None else rules.batched_tokens(gpu, model_length(deployment))
 
 
 def model_length(deployment: Deployment) -> int:

@@ -89,11 +89,15 @@ class FeedForward:
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
-    """One kind of layer: a token mixer (attention or recurrent, or none) and a feed-forward part (or none)."""
+    """One kind of layer: a token mixer (attention or recurrent, or none) and a feed-forward part (or none).
+
+    `kept_high` names tensor families that these layers, unlike others of a quantized checkpoint, keep in the model's own dtype.
+    """
 
     attention: Attention | None = None
     recurrent: RecurrentState | None = None
     feed_forward: FeedForward | None = None
+    kept_high: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -17,6 +17,7 @@ from planner.catalog.architecture import ModelArchitecture
 from planner.catalog.gpus import Gpu
 from planner.catalog.nearest import plain, unknown_name
 from planner.catalog.read import DATA
+from planner.catalog.versions import matches, version_key
 
 Effect = Literal["error", "warning", "none"]
 LowExpectedHigh = tuple[float, float, float]
@@ -50,11 +51,17 @@ class FormatSupport:
 
 @dataclass(frozen=True, slots=True)
 class KernelPadding:
-    """Multiples to which a kernel pads the width and the inputs of every expert's matrices; 1 = as they are."""
+    """Multiples to which a kernel pads every expert's matrices; 1 = as they are.
+
+    `expert_width` pads the width of an expert on one rank, `expert_inputs` the size of the tokens it takes in and gives out, and `contracted` whichever of the two a
+    matrix sums over. `capability` names the GPUs (bounds on the compute capability) that run this kernel, "" = all.
+    """
 
     expert_width: int
     expert_inputs: int
     source: str
+    contracted: int = 1
+    capability: str = ""
 
 
 NO_PADDING: Final = KernelPadding(1, 1, "")
@@ -65,7 +72,11 @@ class Engine:
     """Facts of one engine version. Terms of memory are (low, expected, high) [B].
 
     `sampler_bytes` is the peak of sampling per sequence and vocabulary entry [B]: it is what an engine's start-up profile finds for small models,
-    since logits are not divided by tensor parallelism. `sampler_rank` says whether every rank of the last stage samples or the first one alone.
+    since logits are not divided by tensor parallelism. `sampler_rank` says whether every rank of the last stage samples or the first one alone. `hidden_buffers` is how many
+    buffers of a whole step, as wide as the model, live at the peak of a layer, `pipeline_buffers` how many more between stages. `expert_workspace` tells whether the buffers of
+    the experts are `freed` after each layer or `kept` beside the sampler's (but for the formats of `workspace_freed_for`). `position_table_bytes` is what an entry of the
+    table of rotary positions takes; `rounds_allocations` tells whether weights are held by PyTorch's allocator; `latent_products` tells whether latent attention of FP8 checkpoints keeps its up projections multiplied into those of the query and the output.
+    Prompts up to `whole_prompts_up_to` tokens run in one step, longer contexts in steps of `long_prompt_chunk`; 0 = steps of max_num_batched_tokens throughout.
     `graphs_inside_budget` and `activations_inside_budget` tell whether the engine takes that memory out of its own budget, or leaves it to
     what the budget does not claim.
     """
@@ -99,6 +110,17 @@ class Engine:
     graphs: LowExpectedHigh
     context: LowExpectedHigh
     communicator: LowExpectedHigh
+    pcie_communicator: LowExpectedHigh
+    pipeline_communicator: LowExpectedHigh
+    hidden_buffers: float
+    pipeline_buffers: float
+    expert_workspace: str
+    workspace_freed_for: tuple[str, ...]
+    position_table_bytes: float
+    latent_products: bool
+    whole_prompts_up_to: int
+    long_prompt_chunk: int
+    rounds_allocations: bool
     graphs_inside_budget: bool
     activations_inside_budget: bool
     constants_source: str
@@ -132,9 +154,20 @@ class Engine:
         """Default largest number of running sequences (the engine's own cap, e.g. max_num_seqs)."""
         return self.large_max_num_seqs if self.is_large(gpu) else self.max_num_seqs
 
-    def batched_tokens(self, gpu: Gpu) -> int:
-        """Default largest number of tokens of one step (chunk of prefill)."""
+    def batched_tokens(self, gpu: Gpu, max_model_len: int = 0) -> int:
+        """Default largest number of tokens of one step (chunk of prefill), for an engine started for `max_model_len` tokens."""
+        if self.whole_prompts_up_to:
+            if max_model_len > self.whole_prompts_up_to:
+                return self.long_prompt_chunk
+            return max(max_model_len, self.max_num_batched_tokens)
         return self.large_max_num_batched_tokens if self.is_large(gpu) else self.max_num_batched_tokens
+
+    def on(self, gpu: Gpu) -> Engine:
+        """The same engine with what it picks on `gpu`: kernels by the compute capability, communicators by the links between GPUs."""
+        communicator = self.communicator if gpu.scale_up_domain > 2 else self.pcie_communicator
+        capability = "0" if gpu.compute_capability is None else str(gpu.compute_capability)
+        kernels = tuple((name, padding) for name, padding in self.padding if matches(capability, padding.capability))
+        return replace(self, padding=kernels, communicator=communicator)
 
     def kv_cache_dtype(self, architecture: ModelArchitecture) -> str:
         """Number format of the KV cache when nobody asks for one: the model's own, or the checkpoint's where the engine follows it."""
@@ -142,35 +175,6 @@ class Engine:
         if self.kv_cache == "checkpoint" and scheme is not None and scheme.kv_cache is not None:
             return scheme.kv_cache
         return architecture.dtype
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """Turn `0.9.1rc2` into (0, 9, 1); what follows the numbers of a part is ignored."""
-    numbers = []
-    for part in version.lstrip("v").split("+")[0].split("."):
-        found = re.match(r"\d+", part)
-        if found is None:
-            break
-        numbers.append(int(found.group()))
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
-
-
-def matches(version: str, bounds: str) -> bool:
-    """Tell whether a version lies within comma-separated bounds such as `>=0.9,<0.17`; `+name` matches a build carrying that patch."""
-    builds = version.split("+")[1:]
-    for bound in filter(None, (part.strip() for part in bounds.split(","))):
-        if bound.startswith("+"):
-            if bound[1:] not in builds:
-                return False
-            continue
-        operator, limit = re.match(r"(>=|<=|<|>|==)(.*)", bound).groups()  # type: ignore[union-attr]  # a test reads every bound of the table
-        key, other = version_key(version), version_key(limit)
-        held = {">=": key >= other, "<=": key <= other, "<": key < other, ">": key > other, "==": key == other}[operator]
-        if not held:
-            return False
-    return True
 
 
 @cache
@@ -230,10 +234,13 @@ def _read(name: str, row: Mapping[str, Any], version: str) -> Engine:
         graphs=_bytes(values["graph_gib"]),
         context=_bytes(values["context_gib"]),
         communicator=_bytes(values["communicator_gib"]),
+        pcie_communicator=_bytes(values.get("pcie_communicator_gib", values["communicator_gib"])),
+        pipeline_communicator=_bytes(values["pipeline_communicator_gib"]),
+        workspace_freed_for=tuple(values["workspace_freed_for"]),
         activations_inside_budget=values.get("activations_inside_budget", True),
         rules=tuple(EngineRule(e["rule"], e["effect"], e["source"], e.get("hint", ""), e.get("part")) for e in held["rules"]),
         formats=tuple(FormatSupport(e["name"], e.get("expanded_from"), e.get("amd", False), e["source"]) for e in held["formats"]),
-        padding=tuple((e["format"], KernelPadding(e["expert_width"], e["expert_inputs"], e["source"])) for e in held["padding"]),
+        padding=tuple((entry["format"], _padding(entry)) for entry in held["padding"]),
         sources=tuple(dict.fromkeys(sources)),
         **{key: values[key] for key in _PLAIN},
     )
@@ -263,8 +270,21 @@ _PLAIN: Final = (
     "activation_low",
     "activation_high",
     "graphs_inside_budget",
+    "hidden_buffers",
+    "pipeline_buffers",
+    "expert_workspace",
+    "position_table_bytes",
+    "latent_products",
+    "whole_prompts_up_to",
+    "long_prompt_chunk",
+    "rounds_allocations",
     "constants_source",
 )
+
+
+def _padding(entry: Mapping[str, Any]) -> KernelPadding:
+    multiples = entry["expert_width"], entry["expert_inputs"]
+    return KernelPadding(*multiples, entry["source"], entry.get("contracted", 1), entry.get("capability", ""))
 
 
 def _bytes(gib: list[float]) -> LowExpectedHigh:

@@ -85,7 +85,7 @@ def step_and_traffic(setting: Setting, shapes: ShapeArrays, constants: StepConst
         constants=constants,
         terms=layer_terms(setting, shapes, constants),
         head=head_matrices(setting, shapes, constants),
-        sorts=stage_sorts(setting, shapes.pipeline_parallel),
+        sorts=stage_sorts(setting, shapes),
         traffic=traffic(setting, shapes),
         batch=batch,
         expert_parallel=shapes.expert_parallel.astype(np.float64),

@@ -44,7 +44,9 @@ class Matrices:
 def stored_dtype(tensor: Tensor, precision: Precision, model_dtype: str) -> str:
     """Number format in which a tensor is stored: the precision's, or the model's own for families that quantization keeps high."""
     scheme = precision.quantization
-    if scheme is not None and (tensor.family == "norm" or tensor.family in scheme.kept_high or tensor.name in scheme.kept_high):
+    if scheme is not None and (
+        tensor.kept_high or tensor.family == "norm" or not {tensor.family, tensor.name}.isdisjoint(scheme.kept_high)
+    ):
         return model_dtype
     return precision.weights
 

@@ -11,24 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.catalog.engines import Engine, engine
-from planner.cost.layer_split import balanced_partition
+from planner.catalog.engines import Engine
 from planner.cost.memory_kv import kind_sequence_bytes
 from planner.cost.memory_other import OtherTerms, counted, other_terms
-from planner.cost.memory_weights import RankWeights, rank_weights
+from planner.cost.memory_weights import RankWeights
+from planner.cost.pipeline_split import pipeline_splits, rank_weights_of
 from planner.cost.setting import Setting, ShapeArrays
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Partitions = Sequence[tuple[int, ...]] | Mapping[int, tuple[int, ...]]
-
-REFITS: Final = 2  # rounds of filling the stages and balancing again with the KV that fits
 
 
 @dataclass(frozen=True)
@@ -88,16 +85,14 @@ def memory(setting: Setting, shapes: ShapeArrays, partitions: Partitions | None 
     partitions
         Layers per stage of each shape, or of each pipeline degree; None balances bytes for every shape by itself.
     """
-    facts = engine(setting.engine)
+    facts = setting.engine_facts
     context = setting.prompt_tokens + setting.output_tokens
-    weights = _weights(setting, facts, shapes)
+    weights = rank_weights_of(setting, shapes)
     kv = kind_sequence_bytes(setting.architecture, setting.precision, facts, shapes.tensor_parallel, context)
     terms = other_terms(setting, facts, shapes)
     capacity = setting.gpu.memory.value
     budget = setting.gpu_memory_utilization * capacity
-    if partitions is None:
-        partitions = _balanced(setting, facts, shapes, weights, kv, terms[1], budget)
-    chosen = _per_shape(partitions, shapes)
+    chosen = pipeline_splits(setting, shapes) if partitions is None else _per_shape(partitions, shapes)
     stages = _by_stage(setting, facts, shapes, chosen, weights, kv, terms, capacity - budget)
     ranks = shapes.data_parallel
     sequences = -(-shapes.batch // ranks)
@@ -124,8 +119,8 @@ def memory(setting: Setting, shapes: ShapeArrays, partitions: Partitions | None 
 
 def weights_per_rank(setting: Setting, shapes: ShapeArrays, partitions: Partitions | None = None) -> FloatArray:
     """Bytes of weights on the rank that holds most of them, over all stages [B], shape [n]."""
-    chosen = memory(setting, shapes).partitions if partitions is None else _per_shape(partitions, shapes)
-    held = _stage_weights(setting, _ends(setting, shapes, chosen), _weights(setting, engine(setting.engine), shapes))
+    chosen = pipeline_splits(setting, shapes) if partitions is None else _per_shape(partitions, shapes)
+    held = _stage_weights(setting, _ends(setting, shapes, chosen), rank_weights_of(setting, shapes))
     return np.asarray(held.max(axis=1), dtype=np.float64)
 
 
@@ -134,53 +129,6 @@ def _per_shape(partitions: Partitions, shapes: ShapeArrays) -> tuple[tuple[int, 
     if isinstance(partitions, Mapping):
         return tuple(partitions[int(stages)] for stages in shapes.pipeline_parallel)
     return tuple(partitions)
-
-
-def _weights(setting: Setting, facts: Engine, shapes: ShapeArrays) -> RankWeights:
-    degrees = shapes.tensor_parallel, shapes.pipeline_parallel, shapes.expert_parallel, shapes.data_parallel
-    return rank_weights(setting.architecture, setting.precision, facts, *degrees)
-
-
-def _balanced(
-    setting: Setting, facts: Engine, shapes: ShapeArrays, weights: RankWeights, kv: FloatArray, terms: OtherTerms, budget: float
-) -> tuple[tuple[int, ...], ...]:
-    """Balance each distinct choice of degrees: first by weights, then with the KV of the sequences that fit so far."""
-    sequence = np.array(setting.architecture.layer_sequence)
-    margin = setting.gpu.memory.value - budget
-    middle, last = counted(facts, terms, margin, last=False), counted(facts, terms, margin, last=True)
-    found: dict[tuple[int, ...], tuple[int, ...]] = {}
-    chosen = []
-    keys = np.stack((shapes.tensor_parallel, shapes.pipeline_parallel, shapes.expert_parallel, shapes.data_parallel), axis=1).tolist()
-    for row, key in enumerate(map(tuple, keys)):
-        if key not in found:
-            stages = key[1]
-            if stages == 1:
-                found[key] = (len(sequence),)
-            else:
-                held, kept = weights.layers[row][sequence], kv[row][sequence]
-                first, end = float(weights.embedding[row]), float(weights.head[row] + last[row] - middle[row])
-                room = budget - float(middle[row] + weights.vision[row])
-                found[key] = _refit(held, kept, stages, first, end, room)
-        chosen.append(found[key])
-    return tuple(chosen)
-
-
-def _refit(held: FloatArray, kept: FloatArray, stages: int, first: float, end: float, room: float) -> tuple[int, ...]:
-    """Maximise the sequences that the tightest stage holds: balance, fill, balance at that filling (Dinkelbach's iteration)."""
-    partition = balanced_partition(held.tolist(), stages, first, end)
-    for _ in range(REFITS):
-        starts = np.concatenate(([0], np.cumsum(partition)[:-1]))
-        load, growth = np.add.reduceat(held, starts), np.add.reduceat(kept, starts)
-        load[0] += first
-        load[-1] += end
-        filled = float(np.min((room - load) / np.maximum(growth, 1e-9)))
-        if filled <= 0.0:
-            break
-        refitted = balanced_partition((held + filled * kept).tolist(), stages, first, end)
-        if refitted == partition:
-            break
-        partition = refitted
-    return partition
 
 
 def _ends(setting: Setting, shapes: ShapeArrays, partitions: tuple[tuple[int, ...], ...]) -> IntArray:
@@ -206,7 +154,7 @@ def _stage_weights(setting: Setting, ends: IntArray, weights: RankWeights) -> Fl
     held[:, 0] += weights.embedding
     last = np.argmax(ends[:, 1:] == setting.architecture.layers, axis=1)
     held[np.arange(len(last)), last] += weights.head
-    return np.asarray(held + weights.vision[:, None], dtype=np.float64)
+    return np.asarray(held + weights.everywhere[:, None], dtype=np.float64)
 
 
 def _by_stage(

@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from planner.catalog.engines import engine
 from planner.cost.layer_split import unbalanced_partition
 from planner.cost.memory import memory
 from planner.cost.memory_kv import kind_sequence_bytes, kv_bytes_per_sequence
@@ -21,6 +20,7 @@ from planner.plan.shape import Degrees
 GIB: Final = 2.0**30
 # Less than this outside the budget and capture of CUDA graphs, or a neighbour process, ends in an out-of-memory (vllm issues 15598 and 57475).
 ABSOLUTE_HEADROOM: Final = 1.0 * GIB
+WEIGHT_TERMS: Final = ("layers", "embedding", "head", "vision tower", "position table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def memory_by_stage(setting: Setting, degrees: Degrees, batch: int, partition: t
     Terms that the engine keeps outside its budget appear with what the budget must give up for them (often 0), their bounds in full.
     """
     shapes = one_shape(degrees, batch)
-    facts = engine(setting.engine)
+    facts = setting.engine_facts
     architecture = setting.architecture
     layers = partition if partition is not None else memory(setting, shapes).partitions[0]
     columns = shapes.tensor_parallel, shapes.pipeline_parallel, shapes.expert_parallel, shapes.data_parallel
@@ -100,6 +100,7 @@ def memory_by_stage(setting: Setting, degrees: Degrees, batch: int, partition: t
         if last:
             weights.append(("head", float(held.head[0])))
         weights.append(("vision tower", float(held.vision[0])))
+        weights.append(("position table", float(held.positions[0])))
         attending = [index for index in inside if architecture.layer_kinds[index].recurrent is None]
         recurrent = [index for index in inside if architecture.layer_kinds[index].recurrent is not None]
         weights.append(("KV cache", sequences * sum(float(kept[0, index]) for index in attending)))
@@ -115,7 +116,7 @@ def _other(
     setting: Setting, shapes: ShapeArrays, last: bool, expected: FloatArray, bounds: tuple[FloatArray, FloatArray]
 ) -> list[MemoryTerm]:
     """Name the terms besides weights and KV; what lives outside the budget is one term with what of it exceeds its room."""
-    facts = engine(setting.engine)
+    facts = setting.engine_facts
     low, middle, high = other_terms(setting, facts, shapes)
     named = {"CUDA context": "context", "communicators": "communicators"}
     if facts.activations_inside_budget:
@@ -161,7 +162,7 @@ def reported_tokens(setting: Setting, degrees: Degrees, kv_bytes: float) -> floa
     per_sequence = kv_bytes_per_sequence(
         setting.architecture,
         setting.precision,
-        engine(setting.engine),
+        setting.engine_facts,
         shapes.tensor_parallel,
         float(setting.max_model_len),
         float(setting.max_batched_tokens),
@@ -175,7 +176,7 @@ def memory_diagnostics(setting: Setting, degrees: Degrees, batch: int, partition
     WEIGHTS_DO_NOT_FIT, ACTIVATION and KV_DOES_NOT_FIT name the stage, the shortfall and the largest term; GRAPH_MEM warns of less than 1 GiB outside the
     budget, KV_REPLICATED of kv heads held more than once, STATE_SLOTS of fewer state slots than the engine's default number of sequences, MEMORY_BORDERLINE of a fit that depends on the other terms, and PP_UNBALANCED of an engine's own split.
     """
-    facts = engine(setting.engine)
+    facts = setting.engine_facts
     stages = memory_by_stage(setting, degrees, batch, partition)
     fullest = min(stages, key=lambda stage: stage.free)
     found = list(_shortfall(fullest, degrees, batch))
@@ -204,7 +205,7 @@ def _shortfall(stage: StageMemory, degrees: Degrees, batch: int) -> list[Diagnos
     where = f" of stage {stage.stage} (of {degrees.pipeline_parallel})" if degrees.pipeline_parallel > 1 else ""
     size = {term.name: term.expected for term in stage.terms}
     context = size.get("KV cache", 0.0) + size.get("recurrent states", 0.0)
-    weights = sum(size.get(name, 0.0) for name in ("layers", "embedding", "head", "vision tower"))
+    weights = sum(size.get(name, 0.0) for name in WEIGHT_TERMS)
     rest = sum(size.values()) - context - weights
     sequences = -(-batch // degrees.data_parallel)
     message = f"does not fit by {-stage.free / GIB:.1f} GiB: every rank{where} holds {weights / GIB:.1f} GiB of weights, {context / GIB:.1f} of KV cache "
@@ -232,7 +233,7 @@ def _replicated(setting: Setting, degrees: Degrees) -> list[Diagnostic]:
 
 def _slots(setting: Setting, degrees: Degrees, stage: StageMemory) -> list[Diagnostic]:
     """Warn of fewer state slots than sequences: an engine that shares pages between attention and states refuses to start so."""
-    facts = engine(setting.engine)
+    facts = setting.engine_facts
     context = sum(term.expected for term in stage.terms if term.name in ("KV cache", "recurrent states"))
     slots = state_slots(setting, facts, degrees.tensor_parallel, degrees.pipeline_parallel, stage.free + context)
     asked = facts.sequences(setting.gpu)
@@ -246,7 +247,7 @@ def engine_split(setting: Setting, degrees: Degrees) -> Diagnostic | None:
     """PP_UNBALANCED when the engine's own split of the layers fills a stage clearly more than the balanced one."""
     if degrees.pipeline_parallel == 1 or degrees.pipeline_parallel > setting.architecture.layers:
         return None
-    facts = engine(setting.engine)
+    facts = setting.engine_facts
     shapes = one_shape(degrees, degrees.data_parallel)
     columns = shapes.tensor_parallel, shapes.pipeline_parallel, shapes.expert_parallel, shapes.data_parallel
     held = rank_weights(setting.architecture, setting.precision, facts, *columns)

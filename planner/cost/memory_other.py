@@ -2,13 +2,16 @@
 
 Activation peak of one step, the larger of
 
-    layers    tokens x 2 B x (3 d + max(attention, mlp) widths per rank) + tokens k dp x 2 B x (3 f_e per rank + d) + 2 tokens dp d x 2 B
+    layers    tokens x 2 B x (b d + max(attention, mlp) widths per rank) + tokens k dp x 2 B x (3 f_e per rank + d) + 2 tokens dp d x 2 B
     sampling  sequences x V x sampler bytes      (last stage; logits are whole on every rank, so t does not divide them)
     vision    a constant for the encoder's own profile run
 
-Constants come from `catalog.engines` and are fitted to published start-up logs: Llama-3.1-8B, Llama-3.3-70B at TP2 and Qwen3-32B at TP1 and TP2 on
-H100 (llm-d-planner, 1,024 sequences) give 38.9 B a logit within 2 %; Llama-3-8B at 29,000 batched tokens on an RTX 3090 (vllm issue 10517) gives
-the 3 f + 3 d of the layers, a single row; buffers of experts under data-parallel attention follow vllm-project/recipes issue 12, a single row too.
+b is how many buffers as wide as the model live at once, more of them between stages. Where an engine keeps the buffers of its experts, tokens k dp x 2 B x
+(max(2 f_e, d) + max(f_e, d)), they come on top of the larger one instead.
+
+Constants come from `catalog.engines` and are fitted to published start-up logs of llm-d-planner on H100 with 1,024 sequences: 38.9 B a logit by four rows of vLLM 0.11, 15.3 by
+two of 0.19 (Llama-3.1-8B, Qwen2.5-7B), b by CodeLlama-7b and granite-3.1-8b. Llama-3-8B at 29,000 batched tokens on an RTX 3090 (vllm issue 10517) gives 3 f + 3 d for
+early versions, and vllm-project/recipes issue 12 the buffers of experts under data-parallel attention: a single row each.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ def layer_activation(setting: Setting, kind: LayerKind, shapes: ShapeArrays) -> 
     t = shapes.tensor_parallel.astype(np.float64)
     tokens = float(setting.max_batched_tokens)
     width = np.zeros_like(t)
+    facts = setting.engine_facts
+    buffers = facts.hidden_buffers + np.where(shapes.pipeline_parallel > 1, facts.pipeline_buffers, 0.0)
     attention = kind.attention
     if attention is not None:
         query = attention.heads * (attention.head_dim + attention.value_head_dim) / t
@@ -58,13 +63,30 @@ def layer_activation(setting: Setting, kind: LayerKind, shapes: ShapeArrays) -> 
     part = kind.feed_forward
     if part is not None:
         width = np.maximum(width, 3.0 * (part.width + part.shared_width) / t)
-    peak = tokens * (3.0 * setting.architecture.hidden_size + width)
+    peak = tokens * (buffers * setting.architecture.hidden_size + width)
     if part is not None and part.experts:
         hidden = setting.architecture.hidden_size
-        peak = peak + _expert_rows(part, tokens, shapes) * (3.0 * _expert_width(part, shapes) + hidden)
+        if not keeps_workspace(setting, facts):
+            peak = peak + _expert_rows(part, tokens, shapes) * (3.0 * _expert_width(part, shapes) + hidden)
         # Tokens of all dp ranks are gathered before the experts and scattered after them.
         peak = peak + np.where(shapes.data_parallel > 1, 2.0 * tokens * shapes.data_parallel * hidden, 0.0)
     return np.asarray(peak * ACTIVATION_BYTES, dtype=np.float64)
+
+
+def keeps_workspace(setting: Setting, engine: Engine) -> bool:
+    """Tell whether the buffers of the experts stay allocated beside everything else."""
+    return engine.expert_workspace == "kept" and setting.precision.weights not in engine.workspace_freed_for
+
+
+def expert_workspace(setting: Setting, kind: LayerKind, shapes: ShapeArrays) -> FloatArray:
+    """Buffers of the experts of one layer, of which an engine that keeps them has one set for all layers [B], shape [n]."""
+    part = kind.feed_forward
+    if part is None or not part.experts or not keeps_workspace(setting, setting.engine_facts):
+        return np.zeros(len(shapes.tensor_parallel))
+    width, space = _expert_width(part, shapes), float(part.latent_size or setting.architecture.hidden_size)
+    rows = _expert_rows(part, float(setting.max_batched_tokens), shapes)
+    first = np.maximum((2.0 if part.gated else 1.0) * width, space)
+    return np.asarray(rows * (first + np.maximum(width, space)) * ACTIVATION_BYTES, dtype=np.float64)
 
 
 def _expert_rows(part: FeedForward, tokens: float, shapes: ShapeArrays) -> FloatArray:
@@ -94,19 +116,20 @@ def other_terms(setting: Setting, engine: Engine, shapes: ShapeArrays) -> tuple[
     """
     kinds = [kind for kind, _ in setting.architecture.kind_counts()]
     layers = np.max(np.stack([layer_activation(setting, kind, shapes) for kind in kinds]), axis=0)
+    kept = np.max(np.stack([expert_workspace(setting, kind, shapes) for kind in kinds]), axis=0)
     sampler = sampler_activation(setting, engine)
     inside = (shapes.tensor_parallel * shapes.data_parallel > 1).astype(np.float64)
-    groups = inside + (shapes.pipeline_parallel > 1)
+    across = (shapes.pipeline_parallel > 1).astype(np.float64)
     ones = np.ones_like(layers)
     bounds = []
     for index, factor in enumerate((engine.activation_low, 1.0, engine.activation_high)):
         encoder = VISION_PEAK[index] if setting.architecture.vision is not None else 0.0
         bounds.append(
             OtherTerms(
-                activation=np.maximum(layers * factor, encoder),
-                activation_last=np.maximum(np.maximum(layers, sampler) * factor, encoder),
+                activation=np.maximum(layers * factor, encoder) + kept,
+                activation_last=np.maximum(np.maximum(layers, sampler) * factor, encoder) + kept,
                 graphs=ones * engine.graphs[index],
-                communicators=groups * engine.communicator[index],
+                communicators=inside * engine.communicator[index] + across * engine.pipeline_communicator[index],
                 context=ones * engine.context[index],
             )
         )

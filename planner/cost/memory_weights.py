@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.catalog.architecture import AttentionKind, LayerKind, ModelArchitecture
 from planner.catalog.dtypes import bytes_per_element
-from planner.catalog.engines import Engine
+from planner.catalog.engines import NO_PADDING, Engine
 from planner.cost.setting import Precision
 from planner.cost.tensors import EXPERT_SPLITS, Split, Tensor, embedding_tensors, head_tensors, layer_tensors, rank_share
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+ACTIVATION_BYTES = 2.0
+# Matrices that engines hold in one piece of memory.
+ALLOCATED_WITH: Final = {"q_proj": "qkv", "k_proj": "qkv", "v_proj": "qkv", "in_proj_groups": "in_proj", "in_proj_heads": "in_proj"}
+# PyTorch's caching allocator (c10/cuda/CUDACachingAllocator): segments of large allocations, and the rest that is still split off.
+LARGE_ALLOCATION: Final = 10 * 2.0**20
+SEGMENT: Final = 2 * 2.0**20
+SPLIT_REST: Final = 2.0**20
 
 
 def element_bytes(tensor: Tensor, precision: Precision, model_dtype: str) -> float:
@@ -28,7 +37,7 @@ def element_bytes(tensor: Tensor, precision: Precision, model_dtype: str) -> flo
     scheme = precision.quantization
     if scheme is None:
         return bytes_per_element(precision.weights)
-    if tensor.family == "norm" or tensor.family in scheme.kept_high or tensor.name in scheme.kept_high:
+    if tensor.kept_high or tensor.family == "norm" or not {tensor.family, tensor.name}.isdisjoint(scheme.kept_high):
         return bytes_per_element(model_dtype)
     size = bytes_per_element(precision.weights)
     if scheme.block is not None:
@@ -64,25 +73,40 @@ class RankWeights:
     """Bytes on the fullest rank by what holds them, for n shapes [B].
 
     `layers` has a column for each of the architecture's layer kinds [n, kinds]. `embedding` is held by the first stage, `head` by the last
-    (0 where one stage holds both and they are tied), `vision` by every stage.
+    (0 where one stage holds both and they are tied), `vision` and `positions` (the table of rotary positions) by every stage.
     """
 
     layers: FloatArray
     embedding: FloatArray
     head: FloatArray
     vision: FloatArray
+    positions: FloatArray
+
+    @property
+    def everywhere(self) -> FloatArray:
+        """What every stage holds [B], shape [n]."""
+        return np.asarray(self.vision + self.positions, dtype=np.float64)
 
 
 def _padded_share(tensor: Tensor, engine: Engine, weights: str, ranks_per_expert: FloatArray) -> FloatArray | float:
     """Factor by which an engine's kernel pads an expert's matrix: both sides rounded up to the kernel's multiples."""
     padding = engine.kernel_padding(weights)
-    if padding.expert_width == 1 or tensor.columns == 1:
+    if padding is NO_PADDING or tensor.columns == 1:
         return 1.0
-    width, inputs = (tensor.rows, tensor.columns) if tensor.split is Split.EXPERT_ROWS else (tensor.columns, tensor.rows)
+    widens = tensor.split is Split.EXPERT_ROWS
+    width, inputs = (tensor.rows, tensor.columns) if widens else (tensor.columns, tensor.rows)
     shard = width / ranks_per_expert
-    padded_width = np.ceil(shard / padding.expert_width) * padding.expert_width
-    padded_inputs = -(-inputs // padding.expert_inputs) * padding.expert_inputs
-    return padded_width / shard * padded_inputs / inputs
+    padded_width = _up(shard, padding.expert_width)
+    padded_inputs = _up(np.full_like(shard, inputs), padding.expert_inputs)
+    if widens:
+        padded_inputs = _up(padded_inputs, padding.contracted)
+    else:
+        padded_width = _up(padded_width, padding.contracted)
+    return np.asarray(padded_width / shard * padded_inputs / inputs, dtype=np.float64)
+
+
+def _up(size: FloatArray, multiple: int) -> FloatArray:
+    return np.asarray(np.ceil(size / multiple) * multiple, dtype=np.float64)
 
 
 def bytes_per_rank(
@@ -96,17 +120,30 @@ def bytes_per_rank(
 ) -> FloatArray:
     """Bytes of `tensors` on the fullest rank of their stage, per shape [B], shape [n].
 
-    sum over tensors of parameters x bytes per element x share of the fullest rank (`rank_share`) x the engine's kernel padding.
+    sum over tensors of parameters x bytes per element x share of the fullest rank (`rank_share`) x the engine's kernel padding, every allocation rounded as the
+    engine's allocator does it.
     """
-    total = np.zeros(np.shape(tensor_parallel), dtype=np.float64)
+    allocations: dict[str, FloatArray] = {}
     for tensor in tensors:
         size = tensor_bytes(tensor, precision, architecture.dtype)
         share = rank_share(tensor, tensor_parallel, expert_parallel, data_parallel)
         if tensor.split in EXPERT_SPLITS:
             ranks = np.asarray(tensor_parallel * data_parallel, dtype=np.float64) / expert_parallel
             share = share * _padded_share(tensor, engine, precision.weights, ranks)
-        total = total + size * share
-    return total
+        name = ALLOCATED_WITH.get(tensor.name, tensor.name)
+        allocations[name] = allocations.get(name, np.zeros(np.shape(tensor_parallel))) + size * share
+    if engine.rounds_allocations:
+        allocations = {name: allocated(held) for name, held in allocations.items()}
+    return np.sum(np.stack(tuple(allocations.values())), axis=0) if allocations else np.zeros(np.shape(tensor_parallel))
+
+
+def allocated(size: FloatArray) -> FloatArray:
+    """Bytes that PyTorch's allocator takes for each size [B]: from 10 MiB on it reserves multiples of 2 MiB and gives a rest back only above 1 MiB.
+
+    That is what logs of vLLM show beyond the parameters of Qwen2.5-7B (0.057 GiB at TP1) and Qwen2.5-14B (0.16 GiB at TP2, vllm issue 13061).
+    """
+    rest = np.ceil(size / SEGMENT) * SEGMENT - size
+    return np.where((size >= LARGE_ALLOCATION) & (rest <= SPLIT_REST), size + rest, size)
 
 
 def absorbed_bytes(kind: LayerKind, tensor_parallel: IntArray) -> FloatArray:
@@ -117,6 +154,34 @@ def absorbed_bytes(kind: LayerKind, tensor_parallel: IntArray) -> FloatArray:
     nope = attention.nope_head_dim if attention.nope_head_dim is not None else attention.head_dim - (attention.rope_head_dim or 0)
     elements = attention.heads * (nope + attention.value_head_dim) * (attention.kv_lora_rank or 0)
     return 2.0 * elements / np.asarray(tensor_parallel, dtype=np.float64)
+
+
+def product_bytes(kind: LayerKind, hidden: int, tensor_parallel: IntArray) -> FloatArray:
+    """Bytes of the up projections of latent attention multiplied into the query's and the output's, per MLA layer of an FP8 checkpoint [B], shape [n].
+
+    H / t (q + d) latent elements in 8 bits and the query's rotary part, H / t q rope, in 16; q is the query's input and d the width of the model. Early versions kept
+    these in place of `absorbed_bytes`.
+    """
+    attention = kind.attention
+    if attention is None or attention.kind is not AttentionKind.MLA:
+        return np.zeros(np.shape(tensor_parallel), dtype=np.float64)
+    query = attention.q_lora_rank or hidden
+    products = (query + hidden) * (attention.kv_lora_rank or 0)
+    rotary = ACTIVATION_BYTES * query * (attention.rope_head_dim or 0)
+    return attention.heads * (products + rotary) / np.asarray(tensor_parallel, dtype=np.float64)
+
+
+def position_bytes(architecture: ModelArchitecture, engine: Engine) -> float:
+    """Bytes of the tables of rotary positions, one for every size of head: longest context x rotary part of a head [B].
+
+    They are not divided by any degree: 0.031 GiB for 131,072 positions of 128, which is what a log shows beyond the parameters.
+    """
+    sizes = {
+        attention.rope_head_dim if attention.kind is AttentionKind.MLA and attention.rope_head_dim else attention.head_dim
+        for attention in (kind.attention for kind, _ in architecture.kind_counts())
+        if attention is not None
+    }
+    return architecture.max_position * sum(sizes) * engine.position_table_bytes
 
 
 def rank_weights(
@@ -136,7 +201,9 @@ def rank_weights(
     columns = []
     for kind in architecture.layer_kinds:
         held = bytes_per_rank(layer_tensors(kind, architecture.hidden_size), architecture, precision, engine, *degrees)
-        if engine.absorbs_latent_up_projection:
+        if engine.latent_products and precision.weights == "fp8":
+            held = held + product_bytes(kind, architecture.hidden_size, tensor_parallel)
+        elif engine.absorbs_latent_up_projection:
             held = held + absorbed_bytes(kind, tensor_parallel)
         columns.append(held)
     embedding = bytes_per_rank(embedding_tensors(architecture), architecture, precision, engine, *degrees)
@@ -145,7 +212,8 @@ def rank_weights(
     norm = bytes_per_rank((t for t in heads if t.family != "head"), architecture, precision, engine, *degrees)
     if architecture.tied_embeddings:
         head = np.where(np.asarray(pipeline_parallel) == 1, 0.0, head)
-    return RankWeights(np.stack(columns, axis=-1), embedding, head + norm, vision_bytes(architecture, engine, tensor_parallel))
+    positions = np.full(np.shape(tensor_parallel), position_bytes(architecture, engine))
+    return RankWeights(np.stack(columns, axis=-1), embedding, head + norm, vision_bytes(architecture, engine, tensor_parallel), positions)
 
 
 def vision_bytes(architecture: ModelArchitecture, engine: Engine, tensor_parallel: IntArray) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.catalog.architecture import ModelArchitecture
+from planner.catalog.engines import Engine, engine
 from planner.catalog.gpus import Gpu
 from planner.problem.precision import Precision
 from planner.topology.paths import LinkPath
@@ -42,6 +43,11 @@ class Setting:
     profile: str = "calibrated"
     request_rate: float = 0.0
     max_num_seqs: int = 0
+
+    @property
+    def engine_facts(self) -> Engine:
+        """Facts of the engine's version, with the kernels it picks on this GPU."""
+        return engine(self.engine).on(self.gpu)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -11,11 +11,10 @@ from planner.catalog.architecture import AttentionKind, LayerKind, ModelArchitec
 from planner.catalog.step_times import StepConstants, of_dtype
 from planner.cost.compute import Matrices, layer_matrices, matrices_seconds, stored_dtype
 from planner.cost.decode import attention_seconds, prompt_attention_seconds
-from planner.cost.memory_weights import layer_bytes, tensor_bytes
-from planner.cost.partition import balanced_partition
+from planner.cost.pipeline_split import pipeline_splits
 from planner.cost.prefill import new_prompt_tokens, output_tokens
-from planner.cost.setting import FloatArray, IntArray, Precision, Setting, ShapeArrays
-from planner.cost.tensors import EXPERT_SPLITS, head_tensors, layer_tensors
+from planner.cost.setting import FloatArray, Setting, ShapeArrays
+from planner.cost.tensors import EXPERT_SPLITS, layer_tensors
 
 # Rows of an array of parts, shape [4, n].
 COMPUTE, TP_COMM, EP_COMM, FIXED = range(4)
@@ -148,15 +147,20 @@ class Pipeline:
     slowest: FloatArray
 
 
-def stage_sorts(setting: Setting, pipeline_parallel: IntArray) -> tuple[StageSort, ...]:
-    """Sorts of stages as columns; a shape with fewer sorts than another has stages = 0 in the last ones."""
-    degrees, where = np.unique(pipeline_parallel, return_inverse=True)
-    found = [stages(setting.architecture, setting.precision, int(degree)) for degree in degrees]
+def stage_sorts(setting: Setting, shapes: ShapeArrays) -> tuple[StageSort, ...]:
+    """Sorts of stages as columns, of the split that memory counts; a shape with fewer sorts than another has stages = 0 in the last ones.
+
+    More stages than layers are as good as one per layer.
+    """
+    held = replace(shapes, pipeline_parallel=np.minimum(shapes.pipeline_parallel, setting.architecture.layers))
+    number: dict[tuple[int, ...], int] = {}
+    where = np.array([number.setdefault(split, len(number)) for split in pipeline_splits(setting, held)], dtype=np.int64)
+    found = [stages(setting.architecture, split) for split in number]
     kinds = len(setting.architecture.layer_kinds)
     absent: tuple[tuple[int, ...], bool, int] = ((0,) * kinds, False, 0)
     sorts = []
-    for number in range(max(map(len, found), default=0)):
-        rows = [sort[number] if number < len(sort) else absent for sort in found]
+    for rank in range(max(map(len, found), default=0)):
+        rows = [sort[rank] if rank < len(sort) else absent for sort in found]
         counts = np.array([row[0] for row in rows], dtype=np.float64).reshape(len(rows), kinds)
         sorts.append(
             StageSort(
@@ -207,17 +211,10 @@ def pipeline(layers: tuple[FloatArray, ...], head: FloatArray, sorts: tuple[Stag
 
 
 @lru_cache(maxsize=1024)
-def stages(architecture: ModelArchitecture, precision: Precision, degree: int) -> tuple[tuple[tuple[int, ...], bool, int], ...]:
-    """Different stages of a split into `degree`: layers of every kind, whether the head is on it, and how many stages are like that.
-
-    The split balances weight bytes as `cost.partition` does; more stages than layers are as good as one per layer.
-    """
-    kinds = [layer_bytes(kind, architecture, precision) for kind in architecture.layer_kinds]
-    loads = [kinds[index] for index in architecture.layer_sequence]
-    head = sum(tensor_bytes(tensor, precision, architecture.dtype) for tensor in head_tensors(architecture))
+def stages(architecture: ModelArchitecture, split: tuple[int, ...]) -> tuple[tuple[tuple[int, ...], bool, int], ...]:
+    """Different stages of a split: layers of every kind, whether the head is on it, and how many stages are like that."""
     counted: dict[tuple[tuple[int, ...], bool], int] = {}
     start = 0
-    split = balanced_partition(loads, min(degree, len(loads)), last=head)
     for number, length in enumerate(split):
         inside = architecture.layer_sequence[start : start + length]
         counts = tuple(inside.count(index) for index in range(len(architecture.layer_kinds)))

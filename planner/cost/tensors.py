@@ -19,7 +19,7 @@ t, e, dp are the tensor, expert and data parallel degrees of one pipeline stage.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
@@ -55,7 +55,7 @@ class Tensor:
 
     `family` is attention, mlp, expert, shared_expert, router, norm (norms and biases), recurrent, embedding or head: quantization keeps whole
     families at the model's own dtype. `units` counts what cannot be cut further along the split axis: heads, kv heads, groups, or
-    experts for the expert splits.
+    experts for the expert splits. `kept_high` tensors stay at the model's own dtype whatever the rest of their family does.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Tensor:
     count: int
     split: Split
     units: int = 1
+    kept_high: bool = False
 
     @property
     def parameters(self) -> int:
@@ -190,7 +191,7 @@ def layer_tensors(kind: LayerKind, hidden: int) -> tuple[Tensor, ...]:
         parts += 1
     if parts:
         tensors.append(Tensor("layer_norms", "norm", hidden, 1, parts, Split.REPLICATED))
-    return tuple(tensors)
+    return tuple(replace(tensor, kept_high=True) if tensor.family in kind.kept_high else tensor for tensor in tensors)
 
 
 def embedding_tensors(architecture: ModelArchitecture) -> tuple[Tensor, ...]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from planner.candidates.settings import PoolSetting, pool_settings
 from planner.catalog.architecture import ModelArchitecture
-from planner.catalog.engines import Engine, engine, version_key
+from planner.catalog.engines import Engine, engine
 from planner.catalog.models import model
+from planner.catalog.versions import version_key
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.placement.command_lines import same_model
 from planner.placement.proposal import EngineSettings, warning

@@ -45,7 +45,7 @@ def setting_of(
         paths=(),
         prompt_tokens=float(prompt),
         output_tokens=float(output),
-        max_batched_tokens=batched or facts.batched_tokens(gpu_name),
+        max_batched_tokens=batched or facts.batched_tokens(gpu_name, model_len or prompt + output),
         max_model_len=model_len or prompt + output,
         gpu_memory_utilization=facts.gpu_memory_utilization if utilization is None else utilization,
     )

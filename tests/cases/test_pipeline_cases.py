@@ -86,14 +86,14 @@ def test_the_printed_rank_is_not_the_fullest():
     """deepseek-ai/DeepSeek-V3#205: 671B FP8 as TP8 x PP4 on 24 GB cards: 16.96 GiB on the printed rank, 21.4 on the fullest."""
     setting = setting_of(model("deepseek-v3"), card("rtx-4090-24gb", 23.6), "vllm 0.6.6", 0.98, prompt=128, batched=2048)
     held = loads(setting, Degrees(8, 4), (15, 15, 16, 15))
-    assert held[0] == pytest.approx(16.96, rel=0.03)
+    assert held[0] == pytest.approx(16.96, rel=0.02)
     assert held.max() == pytest.approx(21.6, rel=0.02)
     balanced = memory_of(setting, Degrees(8, 4)).partitions[0]
     assert max(loads(setting, Degrees(8, 4), balanced)) < held.max() - 1.0
     assert engine_split(setting, Degrees(8, 4)).code == "PP_UNBALANCED"
 
 
-@pytest.mark.parametrize(("utilization", "gain"), [(0.9, 1.05), (0.6, 1.6)])
+@pytest.mark.parametrize(("utilization", "gain"), [(0.9, 1.05), (0.59, 1.6)])
 def test_lighter_ends_hold_more(utilization, gain):
     """vllm-project/vllm#6920: Llama-3-70B FP8 over eight L4: fewer layers at both ends raised the cache 2.1 times.
 

@@ -93,14 +93,19 @@ def test_modules_by_family(module, family):
     assert family_of(module) == family
 
 
-def test_a_pattern_or_most_layers_keep_a_family_a_few_layers_only_a_note():
+def test_a_pattern_keeps_a_family_everywhere_and_a_single_layer_its_own():
     whole = quantization({"quant_method": "fp8", "ignored_layers": ["re:.*self_attn.*"]})
     assert "attention" in whole.kept_high
-    most = quantization({"quant_method": "fp8", "ignored_layers": [f"model.layers.{index}.mlp" for index in range(3)]})
-    assert "mlp" in most.kept_high
+    every = quantization({"quant_method": "fp8", "ignored_layers": [f"model.layers.{index}.mlp" for index in range(4)]})
+    assert "mlp" in every.kept_high
     few = read_hf_config({**BASE, "quantization_config": {"quant_method": "fp8", "ignored_layers": ["model.layers.0.mlp"]}}, "tiny", "test")
     assert "mlp" not in few.quantization.kept_high
     assert any("1 of 4 layers" in note for note in few.notes)
+    assert [few.layer(index).kept_high for index in range(4)] == [("mlp",), (), (), ()]
+    outside = read_hf_config(
+        {**BASE, "quantization_config": {"quant_method": "fp8", "ignored_layers": ["model.layers.9.mlp"]}}, "tiny", "test"
+    )
+    assert len(outside.layer_kinds) == 1
 
 
 def test_gpt_oss_quantizes_its_experts_only():

@@ -12,7 +12,7 @@ from planner.catalog.engines import engine
 from planner.catalog.gpus import gpu
 from planner.catalog.models import model
 from planner.cost.memory import memory, weights_per_rank
-from planner.cost.memory_detail import engine_split, longest_sequence, memory_by_stage, memory_diagnostics, one_shape
+from planner.cost.memory_detail import WEIGHT_TERMS, engine_split, longest_sequence, memory_by_stage, memory_diagnostics, one_shape
 from planner.cost.memory_kv import kind_sequence_bytes, kv_bytes_per_sequence, token_bytes, tokens_held
 from planner.cost.memory_other import counted, other_terms
 from planner.cost.partition import balanced_partitions
@@ -104,7 +104,7 @@ def test_the_answer_is_counted_on_the_fullest_stage():
     stages = memory_by_stage(setting, Degrees(2, 4), 8, (20, 20, 20, 20))
     assert min(stage.free for stage in stages) == pytest.approx(table.free[0])
     assert stages[3].free == pytest.approx(table.free[0])
-    assert sum(term.expected for term in stages[3].terms if term.name in ("layers", "head")) == pytest.approx(table.weights[0])
+    assert sum(term.expected for term in stages[3].terms if term.name in WEIGHT_TERMS) == pytest.approx(table.weights[0])
 
 
 def test_one_more_sequence_than_fits_does_not():

@@ -189,7 +189,7 @@ def test_tied_embeddings_are_counted_once():
     assert model_bytes(tied, BF16) == pytest.approx(layers + table + 2 * tied.hidden_size)
     one, two = (rank_weights(tied, BF16, engine("vllm"), array(1), array(stages), array(1), array(1)) for stages in (1, 2))
     assert one.head[0] < table / 100
-    assert two.head[0] == pytest.approx(table, rel=0.001)
+    assert two.head[0] == pytest.approx(table, abs=2**20)
 
 
 def test_ranks_together_hold_the_model_once_when_nothing_is_repeated():

@@ -62,7 +62,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
 
 
 def _recount(family: Family, precision: Precision, profile: str) -> Recount:
-    engine, partition = family.engine, family.shape.partition
+    engine, partition = family.engine.on(family.pool.gpu), family.shape.partition
     setting = setting_of(family, precision, profile)
     keeps_windows = engine.sliding_window != "full" or not mixes_windows(family.architecture)
     context = Context(context_tokens(family.question), engine.block_size, keeps_windows)
@@ -83,9 +83,9 @@ def least_other(family: Family, setting: Setting) -> float:
     The engine's low figures for its context and communicators, and its low share of three activation buffers of a full step where it takes
     activations out of the budget.
     """
-    engine = family.engine
-    groups = int(family.degrees.stage_gpus > 1) + int(family.degrees.pipeline_parallel > 1)
-    least = engine.context[0] + groups * engine.communicator[0]
+    engine = family.engine.on(family.pool.gpu)
+    least = engine.context[0] + engine.communicator[0] * (family.degrees.stage_gpus > 1)
+    least += engine.pipeline_communicator[0] * (family.degrees.pipeline_parallel > 1)
     if engine.activations_inside_budget:
         buffers = ACTIVATION_BUFFERS * setting.max_batched_tokens * family.architecture.hidden_size * ACTIVATION_BYTES
         least += engine.activation_low * buffers

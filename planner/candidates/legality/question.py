@@ -51,7 +51,7 @@ class Question:
         found: dict[tuple[str, int, int], Tensor] = {}
         for kind, _ in self.architecture.kind_counts():
             for tensor in layer_tensors(kind, self.architecture.hidden_size):
-                if tensor.family in kept or tensor.name in kept or tensor.name == "mixer":
+                if tensor.kept_high or tensor.family in kept or tensor.name in kept or tensor.name == "mixer":
                     continue
                 if tensor.split is Split.REPLICATED or tensor.columns == 1:
                     continue

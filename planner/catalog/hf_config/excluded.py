@@ -1,7 +1,7 @@
 """Which families of tensors a quantized checkpoint leaves in the model's own dtype, from its list of excluded modules.
 
-The lists name modules (`lm_head`), patterns (`re:.*self_attn.*`, `*mlp.gate`) or single layers (`model.layers.0.mlp`). Memory is counted by family, so a
-list is read as: a pattern for all layers, or single layers that make up at least half of them, keeps the family; less is told as a note.
+The lists name modules (`lm_head`), patterns (`re:.*self_attn.*`, `*mlp.gate`) or single layers (`model.layers.0.mlp`): a pattern keeps the family in all layers, a
+single layer in that one.
 """
 
 from __future__ import annotations
@@ -39,29 +39,49 @@ def family_of(module: str) -> str:
     return ""
 
 
-def kept_high(modules: Iterable[str], layers: int, fields: Fields) -> tuple[str, ...]:
-    """List the families left unquantized, those that always are first."""
-    everywhere: set[str] = set(ALWAYS)
+def kept_in_layers(modules: Iterable[str], layers: int) -> dict[int, tuple[str, ...]]:
+    """Families that single layers keep in the model's own dtype, by the number of the layer; those kept in all layers are left out."""
+    everywhere = set(kept_high(modules, layers, Fields({})))
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for family, chosen in _single_layers(modules).items():
+        for index in chosen if family not in everywhere else ():
+            if index < layers:
+                found[index].add(family)
+    return {index: tuple(sorted(families)) for index, families in found.items()}
+
+
+def _single_layers(modules: Iterable[str]) -> dict[str, set[int]]:
+    """Numbers of the layers that are named one by one, by family."""
     single: defaultdict[str, set[int]] = defaultdict(set)
+    for module in modules:
+        family, number = family_of(module), _LAYER.search(module)
+        if family and family not in ALWAYS and number is not None and len(number.group(1)) < 8 and not _is_part(family, module):
+            single[family].add(int(number.group(1)))
+    return single
+
+
+def _is_part(family: str, module: str) -> bool:
+    """Tell whether a module is one of several projections of an attention, not all of it."""
+    return family == "attention" and _PROJECTION.search(module) is not None and "self_attn.*" not in module
+
+
+def kept_high(modules: Iterable[str], layers: int, fields: Fields) -> tuple[str, ...]:
+    """List the families left unquantized in all layers, those that always are first."""
+    modules = tuple(modules)
+    everywhere: set[str] = set(ALWAYS)
     for module in modules:
         family = family_of(module)
         if not family or family in ALWAYS:
             continue
-        if family == "attention" and _PROJECTION.search(module) and "self_attn.*" not in module:
+        if _is_part(family, module):
             fields.note("some attention projections are excluded from quantization; counted as quantized")
-            continue
-        number = _LAYER.search(module)
-        if number is None:
+        elif _LAYER.search(module) is None:
             everywhere.add(family)
-        elif len(number.group(1)) < 8:
-            single[family].add(int(number.group(1)))
-    for family, chosen in single.items():
+    for family, chosen in _single_layers(modules).items():
         inside = sum(1 for index in chosen if index < layers)
         if family in everywhere or not inside:
             continue
-        if 2 * inside >= layers:
+        if inside == layers:
             everywhere.add(family)
-        fields.note(
-            f"{family} tensors of {inside} of {layers} layers are excluded from quantization; counted as {'all' if 2 * inside >= layers else 'none'}"
-        )
+        fields.note(f"{family} tensors of {inside} of {layers} layers are excluded from quantization")
     return (*ALWAYS, *sorted(everywhere - set(ALWAYS)))

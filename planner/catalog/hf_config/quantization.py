@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.catalog.architecture import Quantization
-from planner.catalog.hf_config.excluded import kept_high
+from planner.catalog.hf_config.excluded import kept_high, kept_in_layers
 from planner.catalog.hf_config.fields import Fields
 
 # One scale of each scheme [B]: fp32 for fp8 blocks, fp16 plus a packed 4-bit zero point for AWQ and GPTQ, e4m3 for NVFP4, e8m0 for MXFP4.
@@ -21,12 +21,7 @@ def read_quantization(fields: Fields, layers: int) -> Quantization | None:
 
     `fields` is the whole config; ModelOpt's sidecar may lie under `hf_quant_config`, as the file has it (`quantization` inside) or flat.
     """
-    scheme = fields.nested("quantization_config", "compression_config")
-    sidecar = fields.nested("hf_quant_config")
-    if sidecar is not None:
-        sidecar = sidecar.nested("quantization") or sidecar
-    if scheme is None and sidecar is None:
-        return None
+    scheme, sidecar = _parts(fields)
     first = scheme or sidecar
     if first is None:
         return None
@@ -35,11 +30,28 @@ def read_quantization(fields: Fields, layers: int) -> Quantization | None:
     if method is None and algorithm is None:
         first.lack("quant_method")
         return None
-    excluded = [module for part in (scheme, sidecar) if part for name in _EXCLUDED for module in part.strings(name) or ()]
+    excluded = _excluded(scheme, sidecar)
     cache = _kv_cache(scheme) or _kv_cache(sidecar)
     if algorithm is not None and method in {None, "modelopt", "modelopt_fp4", "fp8"}:
         return _modelopt(first, scheme, sidecar, algorithm.upper(), excluded, layers, cache)
     return _by_method(first, str(method).lower(), excluded, layers, cache)
+
+
+def read_kept_layers(fields: Fields, layers: int) -> dict[int, tuple[str, ...]]:
+    """Families that single layers keep in the model's own dtype, by the number of the layer; empty for a checkpoint that is not quantized."""
+    return kept_in_layers(_excluded(*_parts(fields)), layers)
+
+
+def _parts(fields: Fields) -> tuple[Fields | None, Fields | None]:
+    """The quantization config, and ModelOpt's sidecar."""
+    sidecar = fields.nested("hf_quant_config")
+    if sidecar is not None:
+        sidecar = sidecar.nested("quantization") or sidecar
+    return fields.nested("quantization_config", "compression_config"), sidecar
+
+
+def _excluded(scheme: Fields | None, sidecar: Fields | None) -> list[str]:
+    return [module for part in (scheme, sidecar) if part for name in _EXCLUDED for module in part.strings(name) or ()]
 
 
 def _kv_cache(part: Fields | None) -> str | None:

@@ -12,7 +12,7 @@ from planner.catalog.hf_config.families import COMPRESSED, COMPRESSION_FIELDS, F
 from planner.catalog.hf_config.fields import INVALID, LARGEST, MOST_LAYERS, Fields
 from planner.catalog.hf_config.mixers import CHUNKED, EXPERTS, FULL, MLP, RECURRENT, SLIDING, mixers, window_size
 from planner.catalog.hf_config.nas import searched_layers
-from planner.catalog.hf_config.quantization import read_quantization
+from planner.catalog.hf_config.quantization import read_kept_layers, read_quantization
 from planner.catalog.hf_config.text_part import text_part
 from planner.catalog.hf_config.vision import read_vision
 from planner.diagnostics import Diagnostic, PlannerError
@@ -56,6 +56,8 @@ def read_hf_config(config: Mapping[str, object], name: str, source: str) -> Mode
     hidden = fields.need("hidden_size", "n_embd", "d_model", maximum=1_048_576)
     layers = fields.need("num_hidden_layers", "n_layer", "n_layers", "num_layers", maximum=MOST_LAYERS)
     sequence = _layers(fields, family, model_type, hidden, layers)
+    for position, families in read_kept_layers(fields, layers).items():
+        sequence[position] = replace(sequence[position], kept_high=families)
     kinds = tuple(dict.fromkeys(sequence))
     index = {kind: position for position, kind in enumerate(kinds)}
     architecture = ModelArchitecture(

@@ -1,0 +1,125 @@
+"""Layers per stage of every shape: the one split that memory, times and plans take.
+
+Each distinct choice of degrees is balanced by itself: first by weights, then with the KV cache of the sequences that fit so far, so that the tightest stage holds
+as many sequences as it can. Splits are remembered, since times are asked for at many batches of the same degrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from planner.catalog.engines import engine
+from planner.cost.layer_split import balanced_partition
+from planner.cost.memory_kv import kind_sequence_bytes
+from planner.cost.memory_other import counted, other_terms
+from planner.cost.memory_weights import RankWeights, rank_weights
+from planner.cost.setting import FloatArray, Setting, ShapeArrays
+from planner.diagnostics import PlannerError
+
+Split = tuple[int, ...]
+
+REFITS: Final = 2  # rounds of filling the stages and balancing again with the KV that fits
+MOST_REMEMBERED: Final = 100_000
+UNKNOWN_ENGINES_SPLIT_AS: Final = "vllm"
+_REMEMBERED: dict[Hashable, Split] = {}
+
+
+def rank_weights_of(setting: Setting, shapes: ShapeArrays) -> RankWeights:
+    """Weights of the fullest rank of every shape."""
+    degrees = shapes.tensor_parallel, shapes.pipeline_parallel, shapes.expert_parallel, shapes.data_parallel
+    return rank_weights(setting.architecture, setting.precision, setting.engine_facts, *degrees)
+
+
+def pipeline_splits(setting: Setting, shapes: ShapeArrays) -> tuple[Split, ...]:
+    """Layers per stage of every shape, no stage without a layer.
+
+    Raises
+    ------
+    ValueError
+        If there are more stages than layers.
+    """
+    layers = setting.architecture.layers
+    if shapes.pipeline_parallel.max(initial=1) == 1:
+        return ((layers,),) * len(shapes.pipeline_parallel)
+    columns = shapes.tensor_parallel, shapes.pipeline_parallel, shapes.expert_parallel, shapes.data_parallel
+    keys = [tuple(row) for row in np.stack(columns, axis=1).tolist()]
+    question = _question(setting)
+    missing = [key for key in dict.fromkeys(keys) if key[1] > 1 and (question, key) not in _REMEMBERED]
+    if missing:
+        if len(_REMEMBERED) + len(missing) > MOST_REMEMBERED:
+            _REMEMBERED.clear()
+            missing = [key for key in dict.fromkeys(keys) if key[1] > 1]
+        _REMEMBERED.update(zip(((question, key) for key in missing), _balanced(setting, missing), strict=True))
+    return tuple(_REMEMBERED[question, key] if key[1] > 1 else (layers,) for key in keys)
+
+
+def _answered(setting: Setting) -> Setting:
+    """The setting itself, or that of the best-known engine where the catalog lacks the one asked for: times have constants for those too."""
+    try:
+        engine(setting.engine)
+    except PlannerError:
+        return replace(setting, engine=UNKNOWN_ENGINES_SPLIT_AS)
+    return setting
+
+
+def _context(setting: Setting) -> float:
+    """Tokens of a whole sequence; the longest where a fit asks for rows of many workloads at once."""
+    return float(np.max(np.asarray(setting.prompt_tokens) + np.asarray(setting.output_tokens)))
+
+
+def _question(setting: Setting) -> Hashable:
+    """Everything that a split depends on besides the degrees."""
+    return (
+        setting.architecture,
+        setting.precision,
+        setting.engine,
+        setting.gpu.name,
+        setting.gpu.memory.value,
+        _context(setting),
+        setting.max_batched_tokens,
+        setting.gpu_memory_utilization,
+        setting.max_num_seqs,
+    )
+
+
+def _balanced(setting: Setting, keys: list[tuple[int, ...]]) -> list[Split]:
+    """Balance each choice of degrees (tp, pp, ep, dp)."""
+    tensor, pipeline, expert, data = np.array(keys, dtype=np.int64).T
+    zeros, ones = np.zeros_like(tensor), np.ones_like(tensor)
+    shapes = ShapeArrays(tensor, pipeline, expert, data, data, zeros, zeros, ones, zeros)
+    setting = _answered(setting)
+    facts, weights = setting.engine_facts, rank_weights_of(setting, shapes)
+    kv = kind_sequence_bytes(setting.architecture, setting.precision, facts, tensor, _context(setting))
+    expected = other_terms(setting, facts, shapes)[1]
+    capacity = setting.gpu.memory.value
+    budget = setting.gpu_memory_utilization * capacity
+    middle, last = counted(facts, expected, capacity - budget, last=False), counted(facts, expected, capacity - budget, last=True)
+    sequence = np.array(setting.architecture.layer_sequence)
+    found = []
+    for row, key in enumerate(keys):
+        held, kept = weights.layers[row][sequence], kv[row][sequence]
+        first, end = float(weights.embedding[row]), float(weights.head[row] + last[row] - middle[row])
+        found.append(_refit(held, kept, key[1], first, end, budget - float(middle[row] + weights.everywhere[row])))
+    return found
+
+
+def _refit(held: FloatArray, kept: FloatArray, stages: int, first: float, end: float, room: float) -> tuple[int, ...]:
+    """Maximise the sequences that the tightest stage holds: balance, fill, balance at that filling (Dinkelbach's iteration)."""
+    partition = balanced_partition(held.tolist(), stages, first, end)
+    for _ in range(REFITS):
+        starts = np.concatenate(([0], np.cumsum(partition)[:-1]))
+        load, growth = np.add.reduceat(held, starts), np.add.reduceat(kept, starts)
+        load[0] += first
+        load[-1] += end
+        filled = float(np.min((room - load) / np.maximum(growth, 1e-9)))
+        if filled <= 0.0:
+            break
+        refitted = balanced_partition((held + filled * kept).tolist(), stages, first, end)
+        if refitted == partition:
+            break
+        partition = refitted
+    return partition
