@@ -74,6 +74,7 @@ def setting_of(family: Family, precision: Precision, profile: str) -> Setting:
         paths=family.pool.paths,
         prompt_tokens=float(question.workload.prompt_tokens),
         output_tokens=float(question.workload.output_tokens),
+        max_num_seqs=0 if memory is None or memory.max_num_seqs is None else memory.max_num_seqs,
         max_batched_tokens=batched,
         max_model_len=length,
         gpu_memory_utilization=share,

@@ -13,6 +13,7 @@ from planner.candidates.degrees import Layout
 from planner.catalog.facts import Fact
 from planner.catalog.gpus import Gpu
 from planner.catalog.links import NIC_KINDS, Link, link, study_interconnects
+from planner.catalog.measured import NOTHING, Measurements
 from planner.diagnostics import Diagnostic, PlannerError
 from planner.plan.shape import Degrees
 from planner.quantities import Kind, parse_quantity
@@ -158,6 +159,7 @@ def hardware(
     nodes: int | None = None,
     nics_per_gpu: float = 1.0,
     fit: LinkFit | None = None,
+    measured: Measurements = NOTHING,
 ) -> Hardware:
     """Hardware of one kind of GPU.
 
@@ -176,15 +178,17 @@ def hardware(
         Interfaces of each GPU.
     fit
         Constants of a user's own for the joining link.
+    measured
+        Figures of a profile file that stand before the catalog's.
     """
     bridge = joined is not None and joined.name.endswith("-bridge")
     if joined is None:
         own = gpu.scale_up if gpu.scale_up is not None and gpu.scale_up_domain > 2 else gpu.pcie
         joined = link(own)
-    pcie = link(gpu.pcie)
+    joined, pcie = measured.link(joined), measured.link(link(gpu.pcie))
     size = domain if domain is not None else usual_domain(gpu, pcie if bridge else joined)
     joined = fitted(joined, fit or LinkFit())
-    nic = nic if nic is not None else link(DEFAULT_NIC)
+    nic = measured.link(nic if nic is not None else link(DEFAULT_NIC))
     if joined.kind in NIC_KINDS:
         return Hardware(_pool(gpu, HostWiring("none", 1, None, pcie), _network_alone(gpu, joined), ("gpu", "leaf"), nodes), joined, nodes)
     wiring = _wiring(gpu, joined, pcie, size, bridge=bridge)

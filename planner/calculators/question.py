@@ -12,7 +12,7 @@ from typing import Final, cast
 from planner.calculators.flags import FlagReader
 from planner.calculators.hardware import MOST_DOMAIN, Hardware, LinkFit, hardware, read_link
 from planner.candidates.batches import Targets
-from planner.candidates.settings import PoolSetting, batched_tokens, model_length, utilization
+from planner.candidates.settings import PoolSetting, batched_tokens, model_length, sequences_asked, utilization
 from planner.catalog.architecture import ModelArchitecture
 from planner.catalog.engines import Engine, engine
 from planner.catalog.gpus import Gpu, gpu
@@ -33,6 +33,7 @@ from planner.problem.documents import (
     Workload,
 )
 from planner.problem.precision import precision_notes, resolve_precisions
+from planner.problem.profiles import Profile, find_profile, unused_here
 from planner.problem.references import names_a_file, read_model_file
 from planner.quantities import Kind
 
@@ -69,6 +70,7 @@ class FlagTexts:
     gpu_memory_utilization: str | None = None
     max_model_len: str | None = None
     max_batched_tokens: str | None = None
+    max_num_seqs: str | None = None
     price: str | None = None
     weight_bytes: str | None = None
     parameters: str | None = None
@@ -85,7 +87,7 @@ class PaperCounts:
 
 @dataclass(frozen=True)
 class Case:
-    """One model in one precision on one kind of hardware with one pair of lengths; `price` is $/h of a GPU, None where nobody names one."""
+    """One model in one precision on one kind of hardware with one pair of lengths; `price` is $/h of a GPU, None where nobody names one; `profile` is what the profile calls itself."""
 
     context: PoolSetting
     hardware: Hardware
@@ -93,6 +95,7 @@ class Case:
     price_source: str
     counts: PaperCounts
     notes: tuple[Diagnostic, ...]
+    profile: str = "calibrated"
 
     @property
     def setting(self) -> Setting:
@@ -157,13 +160,12 @@ def read_question(texts: FlagTexts, defaults: Defaults, reader: FlagReader, gpus
         With every fault of every flag.
     """
     models = reader.look_up("--model", texts.model, read_model)
-    boards = (*reader.look_up("--gpu", texts.gpu, gpu), *gpus)
-    machines = _hardware(reader, texts, boards)
+    profile = reader.look_up_one("--profile", texts.profile, read_profile) or Profile()
+    boards = (*map(profile.measured.gpu, reader.look_up("--gpu", texts.gpu, gpu)), *gpus)
+    machines = _hardware(reader, texts, boards, profile)
     rules = reader.look_up_one("--engine", texts.engine, engine)
     weights: tuple[str | None, ...] = reader.choices("--weights", texts.weights, WEIGHTS) if texts.weights else (None,)
     kv_cache = next(iter(reader.choices("--kv-cache", (texts.kv_cache,), KV_CACHES)), None) if texts.kv_cache is not None else None
-    if texts.profile not in ("calibrated", "hockney"):
-        reader.fault("--profile", "UNKNOWN_PROFILE", f"no profile is called {texts.profile!r}", "write calibrated or hockney")
     degrees = [reader.counts(f"--{name}", getattr(texts, name), LARGEST_DEGREE) for name in ("tp", "pp", "ep", "dp")]
     batches = reader.counts("--batch", texts.batch or defaults.batch, MOST_SEQUENCES)
     prompts = reader.counts("--prompt-tokens", texts.prompt_tokens or defaults.prompt_tokens, MOST_TOKENS)
@@ -171,8 +173,9 @@ def read_question(texts: FlagTexts, defaults: Defaults, reader: FlagReader, gpus
     share = reader.quantity("--gpu-memory-utilization", texts.gpu_memory_utilization, Kind.FRACTION, most=1.0)
     longest = reader.count("--max-model-len", texts.max_model_len, MOST_TOKENS)
     chunk = reader.count("--max-batched-tokens", texts.max_batched_tokens, MOST_TOKENS)
+    running = reader.count("--max-num-seqs", texts.max_num_seqs, MOST_SEQUENCES)
     price = reader.quantity("--price", texts.price, Kind.MONEY_PER_HOUR, above_zero=False, most=MOST_PRICE)
-    counts = _counts(reader, texts, len(models))
+    counts = _counts(reader, texts, len(models), profile.base)
     widest = [max(column, default=1) for column in degrees]
     if widest[0] * widest[1] * widest[3] > MOST_GPUS:
         message = f"TP {widest[0]} x PP {widest[1]} x DP {widest[3]} is more than {MOST_GPUS} GPUs"
@@ -185,7 +188,7 @@ def read_question(texts: FlagTexts, defaults: Defaults, reader: FlagReader, gpus
         reader.fault("--tp", "TOO_MANY_VALUES", f"{asked} layouts are asked for, at most {MOST_LAYOUTS} at once", "ask for fewer values")
     reader.finish()
     assert rules is not None
-    memory = Memory(gpu_memory_utilization=share, max_model_len=longest, max_batched_tokens=chunk)
+    memory = Memory(gpu_memory_utilization=share, max_model_len=longest, max_batched_tokens=chunk, max_num_seqs=running)
     cases = []
     for architecture, machine, dtype, (prompt, output) in itertools.product(models, machines, weights, lengths):
         if longest is not None and prompt + output > longest:
@@ -193,12 +196,17 @@ def read_question(texts: FlagTexts, defaults: Defaults, reader: FlagReader, gpus
             reader.fault("--max-model-len", "CONTEXT_TOO_LONG", message, f"write at least {prompt + output}")
             continue
         deployment = _deployment(architecture, texts.engine, dtype, kv_cache, prompt, output, memory)
-        cases.append(_case(deployment, architecture, machine, rules, texts.profile, price, counts))
+        cases.append(_case(deployment, architecture, machine, rules, profile, price, counts))
     reader.finish()
     return Question(tuple(cases), degrees[0], degrees[1], degrees[2], degrees[3], batches)
 
 
-def _hardware(reader: FlagReader, texts: FlagTexts, boards: tuple[Gpu, ...]) -> tuple[Hardware, ...]:
+def read_profile(text: str) -> Profile:
+    """Profile by name, or from the file that `text` names relative to the current folder."""
+    return find_profile(text, FilePath())
+
+
+def _hardware(reader: FlagReader, texts: FlagTexts, boards: tuple[Gpu, ...], profile: Profile) -> tuple[Hardware, ...]:
     nic = reader.look_up_one("--nic", texts.nic, _nic)
     domain = reader.count("--domain", texts.domain, MOST_DOMAIN)
     nodes = reader.count("--nodes", texts.nodes, MOST_GPUS)
@@ -214,7 +222,10 @@ def _hardware(reader: FlagReader, texts: FlagTexts, boards: tuple[Gpu, ...]) -> 
         reader.parts("--link", texts.link)
     for board in boards:
         joined: tuple[Link | None, ...] = reader.look_up("--link", texts.link, partial(read_link, gpu=board)) if texts.link else (None,)
-        found += [hardware(board, entry, nic, domain=domain, nodes=nodes, nics_per_gpu=interfaces or 1.0, fit=fit) for entry in joined]
+        found += [
+            hardware(board, entry, nic, domain=domain, nodes=nodes, nics_per_gpu=interfaces or 1.0, fit=fit, measured=profile.measured)
+            for entry in joined
+        ]
     return tuple(found)
 
 
@@ -230,12 +241,12 @@ def _nic(name: str) -> Link:
     return found
 
 
-def _counts(reader: FlagReader, texts: FlagTexts, models: int) -> PaperCounts:
+def _counts(reader: FlagReader, texts: FlagTexts, models: int, base: str) -> PaperCounts:
     weight_bytes = reader.quantity("--weight-bytes", texts.weight_bytes, Kind.BYTES, most=1e15)
     parameters = reader.number("--parameters", texts.parameters, 1e15)
     given = [flag for flag, text in (("--weight-bytes", texts.weight_bytes), ("--parameters", texts.parameters)) if text is not None]
     for flag in given:
-        if texts.profile != "hockney":
+        if base != "hockney":
             reader.fault(flag, "PAPER_COUNT_ONLY", "counts of one's own are paper arithmetic", "add --profile hockney, or leave it out")
         elif models > 1:
             reader.fault(flag, "PAPER_COUNT_ONLY", f"one count is given for {models} models", "ask for one model at a time")
@@ -264,7 +275,7 @@ def _case(
     architecture: ModelArchitecture,
     machine: Hardware,
     rules: Engine,
-    profile: str,
+    profile: Profile,
     price: float | None,
     counts: PaperCounts,
 ) -> Case:
@@ -281,13 +292,15 @@ def _case(
         max_batched_tokens=batched_tokens(deployment, rules, board),
         max_model_len=model_length(deployment),
         gpu_memory_utilization=utilization(deployment, rules),
-        profile=profile,
+        profile=profile.base,
+        max_num_seqs=sequences_asked(deployment),
     )
-    context = PoolSetting(0, machine.pool, rules, setting, Targets(), rules.sequences(board), 1)
+    context = PoolSetting(0, machine.pool, rules, setting, Targets(), sequences_asked(deployment) or rules.sequences(board), 1)
     source = "given" if price is not None else machine.pool.price_source
     notes = [replace(note, place=Place(path="--weights")) for note in precision_notes(deployment, architecture)]
     notes += _context_notes(architecture, deployment.workload)
-    return Case(context, machine, price if price is not None else machine.pool.price_per_gpu, source, counts, tuple(notes))
+    notes += [replace(note, place=Place(path="--profile")) for note in unused_here(profile, machine.pool)]
+    return Case(context, machine, price if price is not None else machine.pool.price_per_gpu, source, counts, tuple(notes), profile.name)
 
 
 def _context_notes(architecture: ModelArchitecture, workload: Workload) -> Iterator[Diagnostic]:

@@ -64,14 +64,20 @@ def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[Poo
             gpu_memory_utilization=utilization(deployment, rules),
             prefix_cache_hit_rate=deployment.memory.prefix_cache_hit_rate if deployment.memory is not None else 0.0,
             profile=loaded.problem.profile,
+            max_num_seqs=sequences_asked(deployment),
         )
-        yield PoolSetting(index, pool, rules, setting, targets, rules.sequences(pool.gpu), concurrency)
+        yield PoolSetting(index, pool, rules, setting, targets, sequences_asked(deployment) or rules.sequences(pool.gpu), concurrency)
 
 
 def batched_tokens(deployment: Deployment, rules: Engine, gpu: Gpu) -> int:
     """Tokens of one prefill chunk: as asked, else the engine's default."""
     asked = deployment.memory.max_batched_tokens if deployment.memory is not None else None
     return asked if asked is not None else rules.batched_tokens(gpu, model_length(deployment))
+
+
+def sequences_asked(deployment: Deployment) -> int:
+    """Most running sequences the engine is started for on a data-parallel rank, 0 = its default."""
+    return (deployment.memory.max_num_seqs or 0) if deployment.memory is not None else 0
 
 
 def model_length(deployment: Deployment) -> int:

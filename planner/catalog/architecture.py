@@ -126,11 +126,33 @@ class VisionTower:
     parameters: int | None  # None = the config does not say: told as a warning, never guessed silently
 
 
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """Low-rank adapters that an engine keeps room for beside the weights: `slots` of at most `rank`, in 16 bits, on every dense matrix of the layers."""
+
+    slots: int
+    rank: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What proposes tokens in speculative decoding: a model of its own, or the prediction layers of the checkpoint (`shares_ends`: embedding and head are the model's).
+
+    `tokens` are proposed at once. A draft that stands `alone` is whole on every rank, otherwise it is cut like the model it serves.
+    """
+
+    architecture: ModelArchitecture
+    tokens: int
+    alone: bool = False
+    shares_ends: bool = False
+
+
 @dataclass(frozen=True)
 class ModelArchitecture:
     """A language model as the planner sees it.
 
-    `dtype` is the checkpoint's own (un-quantized) dtype. `max_position` bounds the context. `source` says where the facts come from.
+    `dtype` is the checkpoint's own (un-quantized) dtype. `max_position` bounds the context. `source` says where the facts come from. `draft` and `adapters` are what a
+    deployment serves beside the model.
     """
 
     name: str
@@ -147,6 +169,8 @@ class ModelArchitecture:
     vision: VisionTower | None = None
     nextn_layers: int = 0  # multi-token-prediction layers shipped with the checkpoint, loaded only with speculative decoding
     notes: tuple[str, ...] = field(default=())
+    draft: Draft | None = None
+    adapters: Adapters | None = None
 
     @property
     def layers(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -64,6 +64,7 @@ class CalculatorFlags:
     ] = None
     max_model_len: Annotated[str | None, one("--max-model-len", "Longest context the engine is started for.", "prompt and output")] = None
     max_batched_tokens: Annotated[str | None, one("--max-batched-tokens", "Tokens of one prefill step.", "the engine's")] = None
+    max_num_seqs: Annotated[str | None, one("--max-num-seqs", "Most sequences the engine runs at once on a rank.", "the engine's")] = None
     price: Annotated[
         str | None, one("--price", "Price of one GPU per hour: 2.50, or '$2.50/h' in quotes.", "the catalog's dated example")
     ] = None
@@ -74,7 +75,7 @@ class CalculatorFlags:
         str | None, one("--parameters", "Parameters as you count them on paper, 70e9 for example (hockney only).", "the model's own")
     ] = None
     profile: Annotated[
-        Literal["calibrated", "hockney"], Parameter(name="--profile", help="Physics: measured constants, or the textbook.")
+        str, one("--profile", "Physics: calibrated (measured), hockney (the textbook), or a profile file that fit or measure wrote.", "calibrated")
     ] = "calibrated"
 
     def texts(self, gpu: Several) -> FlagTexts:

@@ -18,7 +18,7 @@ def head_lines(estimate: Estimate) -> Iterator[str]:
     shape = shape_words(degrees.tensor_parallel, degrees.pipeline_parallel, degrees.expert_parallel, degrees.data_parallel)
     yield (
         f"{setting.architecture.name} · {setting.precision.weights}, KV {setting.precision.kv_cache} · {setting.engine} · {shape} on "
-        f"{degrees.gpus} x {setting.gpu.name} · {case.hardware.link.name} · {setting.profile}"
+        f"{degrees.gpus} x {setting.gpu.name} · {case.hardware.link.name} · {case.profile}"
     )
     yield f"  load             batch {estimate.batch:,}, {setting.prompt_tokens:,.0f} prompt + {setting.output_tokens:,.0f} output tokens"
     parts = f"compute {milliseconds(times.compute)} + TP {milliseconds(times.tp_comm)} + PP {milliseconds(times.pp_comm)}"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.catalog.engines import Engine
+from planner.cost.memory_companions import draft_sequence_bytes
 from planner.cost.memory_kv import kind_sequence_bytes
 from planner.cost.memory_other import OtherTerms, counted, other_terms
 from planner.cost.memory_weights import RankWeights
@@ -153,7 +154,7 @@ def _stage_weights(setting: Setting, ends: IntArray, weights: RankWeights) -> Fl
     held = np.einsum("nsk,nk->ns", _kind_counts(setting, ends), weights.layers)
     held[:, 0] += weights.embedding
     last = np.argmax(ends[:, 1:] == setting.architecture.layers, axis=1)
-    held[np.arange(len(last)), last] += weights.head
+    held[np.arange(len(last)), last] += weights.end
     return np.asarray(held + weights.everywhere[:, None], dtype=np.float64)
 
 
@@ -176,6 +177,8 @@ def _by_stage(
         for bound in terms
     )
     kept = np.einsum("nsk,nk->ns", _kind_counts(setting, ends), kv)
+    context = setting.prompt_tokens + setting.output_tokens
+    kept = kept + is_last * draft_sequence_bytes(setting.architecture.draft, setting.precision, facts, shapes.tensor_parallel, context)[:, None]
     return _Stages(present, _stage_weights(setting, ends, weights), np.asarray(kept, dtype=np.float64), (low, expected, high))
 
 

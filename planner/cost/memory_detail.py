@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.cost.layer_split import unbalanced_partition
 from planner.cost.memory import memory
+from planner.cost.memory_companions import draft_sequence_bytes
 from planner.cost.memory_kv import kind_sequence_bytes, kv_bytes_per_sequence
 from planner.cost.memory_other import counted, other_terms
 from planner.cost.memory_slots import state_slots
@@ -20,7 +21,8 @@ from planner.plan.shape import Degrees
 GIB: Final = 2.0**30
 # Less than this outside the budget and capture of CUDA graphs, or a neighbour process, ends in an out-of-memory (vllm issues 15598 and 57475).
 ABSOLUTE_HEADROOM: Final = 1.0 * GIB
-WEIGHT_TERMS: Final = ("layers", "embedding", "head", "vision tower", "position table")
+WEIGHT_TERMS: Final = ("layers", "embedding", "head", "draft model", "vision tower", "position table")
+CONTEXT_TERMS: Final = ("KV cache", "draft's KV cache", "recurrent states")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +101,16 @@ def memory_by_stage(setting: Setting, degrees: Degrees, batch: int, partition: t
             weights.append(("embedding", float(held.embedding[0])))
         if last:
             weights.append(("head", float(held.head[0])))
+            weights.append(("draft model", float(held.draft[0])))
         weights.append(("vision tower", float(held.vision[0])))
         weights.append(("position table", float(held.positions[0])))
         attending = [index for index in inside if architecture.layer_kinds[index].recurrent is None]
         recurrent = [index for index in inside if architecture.layer_kinds[index].recurrent is not None]
         weights.append(("KV cache", sequences * sum(float(kept[0, index]) for index in attending)))
         weights.append(("recurrent states", sequences * sum(float(kept[0, index]) for index in recurrent)))
+        if last:
+            drafted = draft_sequence_bytes(architecture.draft, setting.precision, facts, shapes.tensor_parallel, context)
+            weights.append(("draft's KV cache", sequences * float(drafted[0])))
         terms = [MemoryTerm(name, size, size, size) for name, size in weights if size]
         low, expected, high = (counted(facts, bound, margin, last=last) for bound in other_terms(setting, facts, shapes))
         terms += _other(setting, shapes, last, expected, (low, high))
@@ -204,7 +210,7 @@ def _shortfall(stage: StageMemory, degrees: Degrees, batch: int) -> list[Diagnos
         return []
     where = f" of stage {stage.stage} (of {degrees.pipeline_parallel})" if degrees.pipeline_parallel > 1 else ""
     size = {term.name: term.expected for term in stage.terms}
-    context = size.get("KV cache", 0.0) + size.get("recurrent states", 0.0)
+    context = sum(size.get(name, 0.0) for name in CONTEXT_TERMS)
     weights = sum(size.get(name, 0.0) for name in WEIGHT_TERMS)
     rest = sum(size.values()) - context - weights
     sequences = -(-batch // degrees.data_parallel)
@@ -234,13 +240,15 @@ def _replicated(setting: Setting, degrees: Degrees) -> list[Diagnostic]:
 def _slots(setting: Setting, degrees: Degrees, stage: StageMemory) -> list[Diagnostic]:
     """Warn of fewer state slots than sequences: an engine that shares pages between attention and states refuses to start so."""
     facts = setting.engine_facts
-    context = sum(term.expected for term in stage.terms if term.name in ("KV cache", "recurrent states"))
+    context = sum(term.expected for term in stage.terms if term.name in CONTEXT_TERMS)
     slots = state_slots(setting, facts, degrees.tensor_parallel, degrees.pipeline_parallel, stage.free + context)
-    asked = facts.sequences(setting.gpu)
+    asked = setting.max_num_seqs or facts.sequences(setting.gpu)
     if slots is None or slots >= asked:
         return []
-    message = f"{facts.title} admits {asked} sequences by default, the pool has state slots for {slots}"
-    return [Diagnostic("STATE_SLOTS", message, f"set the largest number of sequences to at most {slots}", Severity.WARNING)]
+    way = "is started for" if setting.max_num_seqs else "admits by default"
+    message = f"{facts.title} {way} {asked} sequences, the pool has state slots for {slots}: it refuses to start"
+    severity = Severity.ERROR if setting.max_num_seqs else Severity.WARNING
+    return [Diagnostic("STATE_SLOTS", message, f"set the largest number of sequences to at most {slots}", severity)]
 
 
 def engine_split(setting: Setting, degrees: Degrees) -> Diagnostic | None:

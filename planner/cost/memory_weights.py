@@ -10,9 +10,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.catalog.architecture import AttentionKind, LayerKind, ModelArchitecture
+from planner.catalog.architecture import AttentionKind, Draft, LayerKind, ModelArchitecture
 from planner.catalog.dtypes import bytes_per_element
 from planner.catalog.engines import NO_PADDING, Engine
+from planner.cost.memory_companions import adapter_bytes, draft_precision, draft_ranks
 from planner.cost.setting import Precision
 from planner.cost.tensors import EXPERT_SPLITS, Split, Tensor, embedding_tensors, head_tensors, layer_tensors, rank_share
 
@@ -73,7 +74,7 @@ class RankWeights:
     """Bytes on the fullest rank by what holds them, for n shapes [B].
 
     `layers` has a column for each of the architecture's layer kinds [n, kinds]. `embedding` is held by the first stage, `head` by the last
-    (0 where one stage holds both and they are tied), `vision` and `positions` (the table of rotary positions) by every stage.
+    (0 where one stage holds both and they are tied), as `draft` is; `vision` and `positions` (the table of rotary positions) by every stage.
     """
 
     layers: FloatArray
@@ -81,6 +82,12 @@ class RankWeights:
     head: FloatArray
     vision: FloatArray
     positions: FloatArray
+    draft: FloatArray
+
+    @property
+    def end(self) -> FloatArray:
+        """What the last stage holds besides its layers [B], shape [n]."""
+        return np.asarray(self.head + self.draft, dtype=np.float64)
 
     @property
     def everywhere(self) -> FloatArray:
@@ -205,7 +212,7 @@ def rank_weights(
             held = held + product_bytes(kind, architecture.hidden_size, tensor_parallel)
         elif engine.absorbs_latent_up_projection:
             held = held + absorbed_bytes(kind, tensor_parallel)
-        columns.append(held)
+        columns.append(held + adapter_bytes(kind, architecture.hidden_size, architecture.adapters, tensor_parallel))
     embedding = bytes_per_rank(embedding_tensors(architecture), architecture, precision, engine, *degrees)
     heads = head_tensors(architecture)
     head = bytes_per_rank((t for t in heads if t.family == "head"), architecture, precision, engine, *degrees)
@@ -213,7 +220,23 @@ def rank_weights(
     if architecture.tied_embeddings:
         head = np.where(np.asarray(pipeline_parallel) == 1, 0.0, head)
     positions = np.full(np.shape(tensor_parallel), position_bytes(architecture, engine))
-    return RankWeights(np.stack(columns, axis=-1), embedding, head + norm, vision_bytes(architecture, engine, tensor_parallel), positions)
+    tower, drafted = vision_bytes(architecture, engine, tensor_parallel), draft_bytes(architecture.draft, precision, engine, *degrees)
+    return RankWeights(np.stack(columns, axis=-1), embedding, head + norm, tower, positions, drafted)
+
+
+def draft_bytes(
+    draft: Draft | None, precision: Precision, engine: Engine, tensor_parallel: IntArray, expert_parallel: IntArray, data_parallel: IntArray
+) -> FloatArray:
+    """Bytes of a draft on one rank of the last stage [B], shape [n]: its layers, and its ends unless it shares those of its model."""
+    if draft is None:
+        return np.zeros(np.shape(tensor_parallel))
+    ones = np.ones_like(tensor_parallel)
+    sharing = (expert_parallel, data_parallel) if draft.shares_ends else (ones, ones)
+    own = draft.architecture
+    held = rank_weights(own, draft_precision(draft, precision), engine, draft_ranks(draft, tensor_parallel), ones, *sharing)
+    counts = np.bincount(np.array(own.layer_sequence), minlength=len(own.layer_kinds))
+    ends = 0.0 if draft.shares_ends else held.embedding + held.head + held.positions
+    return np.asarray(held.layers @ counts + ends, dtype=np.float64)
 
 
 def vision_bytes(architecture: ModelArchitecture, engine: Engine, tensor_parallel: IntArray) -> FloatArray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from planner.catalog.engines import engine
 from planner.cost.layer_split import balanced_partition
+from planner.cost.memory_companions import draft_sequence_bytes
 from planner.cost.memory_kv import kind_sequence_bytes
 from planner.cost.memory_other import counted, other_terms
 from planner.cost.memory_weights import RankWeights, rank_weights
@@ -94,6 +95,7 @@ def _balanced(setting: Setting, keys: list[tuple[int, ...]]) -> list[Split]:
     setting = _answered(setting)
     facts, weights = setting.engine_facts, rank_weights_of(setting, shapes)
     kv = kind_sequence_bytes(setting.architecture, setting.precision, facts, tensor, _context(setting))
+    drafted = draft_sequence_bytes(setting.architecture.draft, setting.precision, facts, tensor, _context(setting))
     expected = other_terms(setting, facts, shapes)[1]
     capacity = setting.gpu.memory.value
     budget = setting.gpu_memory_utilization * capacity
@@ -102,7 +104,8 @@ def _balanced(setting: Setting, keys: list[tuple[int, ...]]) -> list[Split]:
     found = []
     for row, key in enumerate(keys):
         held, kept = weights.layers[row][sequence], kv[row][sequence]
-        first, end = float(weights.embedding[row]), float(weights.head[row] + last[row] - middle[row])
+        kept[-1] += drafted[row]
+        first, end = float(weights.embedding[row]), float(weights.end[row] + last[row] - middle[row])
         found.append(_refit(held, kept, key[1], first, end, budget - float(middle[row] + weights.everywhere[row])))
     return found
 

@@ -149,9 +149,29 @@ class Memory(ProblemPart):
     max_batched_tokens: Annotated[int, Field(strict=True, ge=1, le=MOST_TOKENS)] | None = Field(
         default=None, description="Most tokens of one prefill step [tokens]; absent = the engine's default"
     )
+    max_num_seqs: Annotated[int, Field(strict=True, ge=1, le=MOST_SEQUENCES)] | None = Field(
+        default=None, description="Most sequences the engine runs at once on one data-parallel rank; absent = the engine's default"
+    )
     prefix_cache_hit_rate: Annotated[Fraction, Field(lt=1)] = Field(
         default=0.0, description="Share of prompt tokens found in the prefix cache and not computed again"
     )
+
+
+class Speculation(ProblemPart):
+    """Speculative decoding: what proposes tokens. Its memory is counted; times are those without it."""
+
+    model: str | None = Field(
+        default=None, min_length=1, max_length=1000, description="Draft model by catalog name or config.json; absent = the checkpoint's own layers"
+    )
+    tokens: Annotated[int, Field(strict=True, ge=1, le=64)] = Field(default=1, description="Tokens proposed at once")
+    tp: Literal[1] | None = Field(default=None, description="1 = the whole draft on every rank; absent = cut like the model")
+
+
+class Lora(ProblemPart):
+    """Room for low-rank adapters, which an engine allocates when it starts."""
+
+    slots: Annotated[int, Field(strict=True, ge=1, le=10_000)] = Field(description="Adapters held at once (max_loras)")
+    rank: Annotated[int, Field(strict=True, ge=1, le=4096)] = Field(default=16, description="Largest rank of an adapter (max_lora_rank)")
 
 
 class Deployment(ProblemPart):
@@ -174,6 +194,8 @@ class Deployment(ProblemPart):
     parallelism: Parallelism | None = Field(default=None, description="Allowed degrees; absent = all that are legal")
     replicas: Replicas | None = Field(default=None, description="Bounds on the number of replicas")
     memory: Memory | None = Field(default=None, description="Engine settings about memory")
+    speculative: Speculation | None = Field(default=None, description="Speculative decoding: a draft model, or the checkpoint's own layers")
+    lora: Lora | None = Field(default=None, description="Room for low-rank adapters")
     headroom: Fraction = Field(default=0.0, description="Capacity to keep beyond the load, as a share of it")
     require_nvlink: Flag = Field(default=False, description="Every tensor-parallel and every expert group stays inside one NVLink domain")
     spread: Annotated[Spread | None, BeforeValidator(spread_over, json_schema_input_type=Spread | Kind | None)] = Field(

@@ -17,6 +17,7 @@ from planner.catalog.gpus import gpu
 from planner.catalog.measured import NOTHING, Measurements
 from planner.diagnostics import Diagnostic, Place, PlannerError, Severity, errors, raise_errors
 from planner.problem.agreement import agreement
+from planner.problem.companions import companion_findings, with_companions, without_silent_companions
 from planner.problem.current_plan import CurrentPlan, find_current
 from planner.problem.documents import Problem
 from planner.problem.dotted_paths import Path, find, follow
@@ -149,6 +150,9 @@ def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProbl
     current, of_current = find_current(source, folder)
     faults += [*of_fabric, *of_profile, *references.faults, *of_current]
     currencies = {path: currency_of(find(source.data, tuple(path.split(".")))) for path in ("budget.per_hour", "current.price_per_move")}
+    served = with_companions(problem, references)
+    if problem is not None:
+        faults += _placed(source, companion_findings(problem, served), ())
     if problem is not None and fabric is not None and topology is not None:
         faults += _placed(source, agreement(problem, fabric, references.models, currencies), ())
         faults += _placed(source, unused(profile, fabric), ())
@@ -156,7 +160,7 @@ def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProbl
     assert problem is not None
     assert fabric is not None
     assert topology is not None
-    models = [model for model in references.models if model is not None]
+    models = [model for model in served if model is not None]
     if problem.budget is not None and problem.budget.gpus:
         named = {gpu(name).name: count for name, count in problem.budget.gpus.items()}
         problem = problem.model_copy(update={"budget": problem.budget.model_copy(update={"gpus": named})})
@@ -288,6 +292,7 @@ def _digest(problem: Problem, topology: TopologyDocument, models: Sequence[Model
         written["current"]["plan"] = current.sha256
     for deployment, model in zip(written["deployments"], models, strict=True):
         deployment["model"] = model.contents
+        without_silent_companions(deployment)
     return _sha256(written)
 
 

@@ -20,7 +20,7 @@ from planner.problem.profile_document import Collective, GpuProfile, LinkProfile
 from planner.problem.source import Source
 from planner.problem.source_text import display_name, read_source, without_detours
 from planner.problem.yaml_source import read_yaml
-from planner.topology.fabric import Fabric
+from planner.topology.fabric import Fabric, Pool
 
 NAMES: Final = ("calibrated", "hockney")
 # Links that no GPU has: what two processes measure between themselves on processors.
@@ -157,13 +157,25 @@ def link_name(name: str) -> str:
 
 def unused(profile: Profile, fabric: Fabric) -> list[Diagnostic]:
     """Warn when a profile measured links and GPUs of which the topology has none."""
-    there = {path.link.name for pool in fabric.pools for path in pool.paths} | {pool.gpu.name for pool in fabric.pools}
-    there |= {pool.wiring.pcie.name for pool in fabric.pools}
+    there = set[str]().union(*map(_parts_of, fabric.pools))
+    return _unused(profile, there, "the topology")
+
+
+def unused_here(profile: Profile, pool: Pool) -> list[Diagnostic]:
+    """Warn when a profile measured nothing of one kind of hardware."""
+    return _unused(profile, _parts_of(pool), "the hardware")
+
+
+def _parts_of(pool: Pool) -> set[str]:
+    return {pool.gpu.name, pool.wiring.pcie.name, *(path.link.name for path in pool.paths)}
+
+
+def _unused(profile: Profile, there: set[str], what: str) -> list[Diagnostic]:
     measured = [*profile.measured.links, *profile.measured.gpus]
     if not measured or there.intersection(measured):
         return []
-    message = f"profile {profile.name} measured {', '.join(measured[:5])}, and the topology has none of them"
-    return [Diagnostic("PROFILE_UNUSED", message, f"the topology has {', '.join(sorted(there))}", Severity.WARNING, Place(path="profile"))]
+    message = f"profile {profile.name} measured {', '.join(measured[:5])}, and {what} has none of them"
+    return [Diagnostic("PROFILE_UNUSED", message, f"{what} has {', '.join(sorted(there))}", Severity.WARNING, Place(path="profile"))]
 
 
 def _link(name: str, entry: LinkProfile, profile: str) -> MeasuredLink:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, Final, TypeVar
@@ -38,6 +38,7 @@ class References:
 
     models: list[Model | None]
     faults: list[Diagnostic]
+    drafts: list[Model | None] = field(default_factory=list)
 
 
 def look_up(source: Source, folder: FilePath) -> References:
@@ -51,6 +52,9 @@ def look_up(source: Source, folder: FilePath) -> References:
         asked: Any = keys.get("engine")
         model = _try(found, source, (*here, "model"), partial(_model, name, folder)) if isinstance(name, str) and name else None
         found.models.append(model)
+        draft: Any = find(deployment, ("speculative", "model"))
+        named = isinstance(draft, str) and bool(draft)
+        found.drafts.append(_try(found, source, (*here, "speculative", "model"), partial(_model, draft, folder)) if named else None)
         path: Path = (*here, "engine")
         version = None
         if isinstance(asked, dict):

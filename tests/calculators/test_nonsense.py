@@ -121,7 +121,14 @@ def test_tables_of_text_are_refused(tmp_path, text):
 def test_usage_errors_end_with_two(command):
     assert outcome([command])[0] == 2
     assert outcome([command, *BASE, "--no-such-flag"])[0] == 2
-    assert outcome([command, *BASE, "--profile", "guess"])[0] == 2
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_profile_is_named(command):
+    status, out, err = outcome([command, *BASE, "--profile", "guess"])
+    assert status == 1
+    assert out == ""
+    assert "UNKNOWN_PROFILE" in err
 
 
 def test_memory_asks_for_a_gpu():

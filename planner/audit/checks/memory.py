@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.audit.case import Case
 from planner.audit.columns import COLUMN, alike
+from planner.audit.companions import draft_sequence_bytes, with_companions
 from planner.audit.families import LARGEST_BATCH, Family, setting_of
 from planner.audit.findings import GIB, differs, finding
 from planner.audit.kv_cache import Context, mixes_windows, sequence_bytes_by_stage
@@ -69,8 +70,10 @@ def _recount(family: Family, precision: Precision, profile: str) -> Recount:
     sequences = -(-family.shape.batch // family.shape.dp)
     held = sequence_bytes_by_stage(family.architecture, precision, family.degrees, partition, context)
     return Recount(
-        weights=weights_by_stage(family.architecture, precision, engine, family.degrees, partition),
-        kv=[sequences * per_sequence for per_sequence in held],
+        weights=with_companions(
+            weights_by_stage(family.architecture, precision, engine, family.degrees, partition), family, precision, engine
+        ),
+        kv=[sequences * per_sequence for per_sequence in [*held[:-1], held[-1] + draft_sequence_bytes(family, precision, context)]],
         least_other=least_other(family, setting),
         budget=setting.gpu_memory_utilization * family.pool.gpu.memory.value,
         per_rank=sequences,
@@ -107,7 +110,8 @@ def _fits(family: Family, recount: Recount, claimed: MemoryDocument) -> Iterator
             code = "WEIGHTS_DO_NOT_FIT" if float(weights) + other > recount.budget else "KV_DOES_NOT_FIT"
             hint = "use more GPUs a replica or smaller weights" if code == "WEIGHTS_DO_NOT_FIT" else "hold fewer sequences or use more GPUs"
             yield code, f"short by {_gib(missing):.2f} GiB a GPU{where}: {parts}", hint
-    limit = family.engine.sequences(family.pool.gpu)
+    asked = family.question.memory
+    limit = family.engine.sequences(family.pool.gpu) if asked is None or asked.max_num_seqs is None else asked.max_num_seqs
     if recount.per_rank > limit:
         message = f"batch {family.shape.batch} puts {recount.per_rank} sequences on a data-parallel rank, the engine runs {limit} at most"
         yield "BATCH_ABOVE_ENGINE", message, "hold fewer sequences"

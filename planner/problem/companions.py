@@ -1,0 +1,93 @@
+"""What a deployment serves beside its model, attached to the model: a draft for speculative decoding, room for adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from planner.catalog.architecture import Adapters, Draft, ModelArchitecture
+from planner.catalog.engines import engine
+from planner.catalog.versions import matches
+from planner.diagnostics import Diagnostic, Place, Severity
+from planner.problem.documents import Deployment, Problem
+from planner.problem.references import Model, References
+
+# Engines that sized the cache for the model alone, and where a share of the memory leaves the draft room.
+SIZED_FOR_THE_MODEL_ALONE = "<0.8"
+SHARE_WITH_A_DRAFT = 0.8
+
+
+def served(architecture: ModelArchitecture, deployment: Deployment, draft: ModelArchitecture | None) -> ModelArchitecture:
+    """The model with what is served beside it; a checkpoint without prediction layers has no draft of its own."""
+    lora, asked = deployment.lora, deployment.speculative
+    adapters = None if lora is None else Adapters(lora.slots, lora.rank)
+    found: Draft | None = None
+    if asked is not None and draft is not None:
+        found = Draft(draft, asked.tokens, alone=asked.tp == 1)
+    elif asked is not None and asked.model is None and architecture.nextn_layers:
+        found = Draft(prediction_layers(architecture), asked.tokens, shares_ends=True)
+    return architecture if adapters is None and found is None else replace(architecture, draft=found, adapters=adapters)
+
+
+def prediction_layers(architecture: ModelArchitecture) -> ModelArchitecture:
+    """Multi-token-prediction layers of a checkpoint as a model of their own: each is like the last layer."""
+    name = f"prediction layers of {architecture.name}"
+    return replace(architecture, name=name, layer_sequence=(architecture.layer_sequence[-1],) * architecture.nextn_layers, vision=None)
+
+
+def with_companions(problem: Problem | None, references: References) -> list[Model | None]:
+    """Models of the deployments with what is served beside them; as they are where the problem could not be read."""
+    if problem is None or len(references.models) != len(problem.deployments):
+        return references.models
+    found: list[Model | None] = []
+    for model, draft, asked in zip(references.models, references.drafts, problem.deployments, strict=True):
+        if model is None:
+            found.append(None)
+            continue
+        architecture = served(model.architecture, asked, None if draft is None else draft.architecture)
+        found.append(Model(architecture, model.contents if draft is None else [model.contents, draft.contents]))
+    return found
+
+
+def without_silent_companions(written: dict[str, Any]) -> None:
+    """Leave out what a deployment does not ask for, so that it keeps the digest it had before it could be asked."""
+    for name in ("speculative", "lora"):
+        if written[name] is None:
+            del written[name]
+    memory = written["memory"]
+    if memory is not None and memory["max_num_seqs"] is None:
+        del memory["max_num_seqs"]
+
+
+def companion_findings(problem: Problem, models: Sequence[Model | None]) -> Iterator[Diagnostic]:
+    """Notes about the memory of drafts and adapters, and the fault of a checkpoint without prediction layers."""
+    for index, (deployment, model) in enumerate(zip(problem.deployments, models, strict=False)):
+        if model is not None:
+            yield from _findings(model.architecture, deployment, index)
+
+
+def _findings(architecture: ModelArchitecture, deployment: Deployment, index: int) -> Iterator[Diagnostic]:
+    asked, lora = deployment.speculative, deployment.lora
+    here = Place(path=f"deployments.{index}.speculative")
+    if asked is not None and architecture.draft is None and asked.model is None:
+        message = f"{architecture.name} has no layers that predict further tokens"
+        yield Diagnostic("NO_PREDICTION_LAYERS", message, "name a draft: `speculative: {model: ..., tokens: 5}`", Severity.ERROR, here)
+    if architecture.draft is not None:
+        yield _draft_note(architecture.draft, deployment, here)
+    if lora is not None:
+        message = f"room for {lora.slots} adapters of rank {lora.rank} is counted in every layer; times are those of the model alone"
+        yield Diagnostic("ADAPTER_MEMORY", message, "fewer slots or a lower rank take less", Severity.NOTE, Place(path=f"deployments.{index}.lora"))
+
+
+def _draft_note(draft: Draft, deployment: Deployment, here: Place) -> Diagnostic:
+    rules = engine(deployment.engine.name, deployment.engine.version)
+    asked = deployment.memory.gpu_memory_utilization if deployment.memory is not None else None
+    share = rules.gpu_memory_utilization if asked is None else asked
+    where = "whole on every rank" if draft.alone else "cut like the model"
+    message = f"{draft.architecture.name} is counted beside the model, weights and KV cache, {where}; times are those without speculation"
+    if rules.name == "vllm" and matches(rules.version, SIZED_FOR_THE_MODEL_ALONE) and share > SHARE_WITH_A_DRAFT:
+        message += f". {rules.title} {rules.version} sizes the cache for the model alone and runs out of memory at a share of {share:.0%}"
+        hint = f"set gpu_memory_utilization to {SHARE_WITH_A_DRAFT}"
+        return Diagnostic("DRAFT_MODEL_MEMORY", message, hint, Severity.WARNING, here)
+    return Diagnostic("DRAFT_MODEL_MEMORY", message, "a smaller draft leaves more room for sequences", Severity.NOTE, here)
