@@ -14,6 +14,7 @@ from planner.answer.impossible import what_would_help
 from planner.answer.pareto import Front, SearchLimits, pareto_front
 from planner.audit.audit import audit
 from planner.candidates.explain import explain_degrees
+from planner.candidates.memory_notes import memory_notes
 from planner.candidates.menu import Menu, build_menu, largest_batches
 from planner.diagnostics import Diagnostic, PlannerError, Severity, errors
 from planner.interrupts import Interrupts, asked
@@ -150,7 +151,9 @@ def answer_menu(
         outcome = _outcome(loaded, menu, options)
         if loaded.current is None:
             outcome = rearrange(outcome)
-        warnings = (*loaded.warnings, *menu.diagnostics, *outcome.diagnostics)
+        names = tuple(deployment.name for deployment in loaded.problem.deployments)
+        noted = tuple(memory_notes(menu, names, (replica.shape for replica in outcome.replicas)))
+        warnings = (*loaded.warnings, *menu.diagnostics, *outcome.diagnostics, *noted)
         options.phase("writing the plan down")
         plan = plan_document(loaded, menu, outcome, warnings)
         options.phase("auditing")

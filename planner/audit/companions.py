@@ -26,7 +26,9 @@ def with_companions(weights: list[Fraction], family: Family, precision: Precisio
         room = 2 * architecture.adapters.slots * architecture.adapters.rank
         for stage, count in enumerate(family.shape.partition):
             kinds = (architecture.layer(index) for index in range(first, first + count))
-            held[stage] += room * sum((_sides(kind, architecture.hidden_size, family.degrees.tensor_parallel) for kind in kinds), Fraction(0))
+            held[stage] += room * sum(
+                (_sides(kind, architecture.hidden_size, family.degrees.tensor_parallel) for kind in kinds), Fraction(0)
+            )
             first += count
     if architecture.draft is not None:
         held[-1] += _draft_bytes(architecture.draft, family.degrees, precision, engine)

@@ -13,7 +13,10 @@ from planner.candidates.degrees import Layout
 from planner.candidates.settings import PoolSetting
 from planner.cost.evaluation import evaluate
 from planner.cost.memory import MemoryTable, memory
+from planner.cost.memory_detail import graph_findings
+from planner.cost.memory_slots import state_slots
 from planner.cost.setting import FloatArray, IntArray, ShapeArrays, TimesTable
+from planner.diagnostics import errors
 from planner.plan.shape import MemoryFigures, Rejection, Shape, TailFigures, TimeFigures
 
 GIB = 2.0**30
@@ -61,6 +64,17 @@ def evaluate_table(
         short = (whole.memory.max_sequences < 1) & (most >= 1)
         refused += [_memory_rejection(longest, whole, int(row)) for row in np.flatnonzero(short)]
         most = np.where(short, np.int64(0), most)
+    idle = (most >= 1) & (most < table.shapes.data_parallel)
+    refused += [_idle_rejection(context, table, int(row), int(most[row])) for row in np.flatnonzero(idle)]
+    most = np.where(idle, np.int64(0), most)
+    for item in errors(graph_findings(context.setting)):
+        refused += [
+            _rejection(context, grid[int(row)], item.code, f"{item.message}: {item.hint}", None) for row in np.flatnonzero(most >= 1)
+        ]
+        most = np.zeros_like(most)
+    starved = [row for row in np.flatnonzero(most >= 1) if _lacks_slots(context, table, int(row))]
+    refused += [_slots_rejection(context, table, int(row)) for row in starved]
+    most = np.where(np.isin(np.arange(most.size), starved), np.int64(0), most)
 
     def times_of(shapes: ShapeArrays) -> TimesTable:
         return evaluate(context.setting, shapes)
@@ -203,12 +217,38 @@ def _memory_rejection(context: PoolSetting, table: Evaluated, row: int) -> Rejec
         words = (
             f"short by {short / GIB:.1f} GiB a GPU{where}: weights {weights / GIB:.1f} + other {other / GIB:.1f} of {budget / GIB:.1f} GiB"
         )
-        return _rejection(context, layout, "WEIGHTS_DO_NOT_FIT", words, short / budget)
+        return _rejection(context, layout, "WEIGHTS_DO_NOT_FIT" if weights > budget else "ACTIVATION", words, short / budget)
     short = weights + other + kv - budget
     tokens = context.setting.prompt_tokens + context.setting.output_tokens
     words = f"short by {short / GIB:.1f} GiB a GPU{where}: one sequence of {tokens:,.0f} tokens needs {kv / GIB:.1f} GiB of KV cache, "
     words += f"{max(budget - weights - other, 0.0) / GIB:.1f} of {budget / GIB:.1f} GiB are left beside the weights"
     return _rejection(context, layout, "KV_DOES_NOT_FIT", words, short / budget)
+
+
+def _idle_rejection(context: PoolSetting, table: Evaluated, row: int, most: int) -> Rejection:
+    ranks = table.layouts[row].degrees.data_parallel
+    words = f"{most} sequence{'s' if most > 1 else ''} leave some of {ranks} data-parallel ranks idle"
+    return _rejection(context, table.layouts[row], "BATCH_BELOW_DP", words, ranks / most - 1.0)
+
+
+def _slots(context: PoolSetting, table: Evaluated, row: int) -> int | None:
+    """Slots for recurrent states beside the weights of a layout; None for a model without them."""
+    held, degrees = table.memory, table.layouts[row].degrees
+    room = float(held.budget[row] - held.weights[row] - held.other[row])
+    return state_slots(context.setting, context.setting.engine_facts, degrees.tensor_parallel, degrees.pipeline_parallel, room)
+
+
+def _lacks_slots(context: PoolSetting, table: Evaluated, row: int) -> bool:
+    """Whether the engine is asked to run more sequences than it has state slots for, which keeps it from starting."""
+    asked = context.setting.max_num_seqs
+    slots = _slots(context, table, row) if asked else None
+    return slots is not None and slots < asked
+
+
+def _slots_rejection(context: PoolSetting, table: Evaluated, row: int) -> Rejection:
+    slots, asked = _slots(context, table, row) or 0, context.setting.max_num_seqs
+    words = f"{asked} sequences are asked for (max_num_seqs), the pool has state slots for {slots}: the engine refuses to start"
+    return _rejection(context, table.layouts[row], "STATE_SLOTS", words, asked / max(slots, 1) - 1.0)
 
 
 def _late_rejection(context: PoolSetting, layout: Layout, times: TimesTable, index: int) -> Rejection:

@@ -75,7 +75,12 @@ class CalculatorFlags:
         str | None, one("--parameters", "Parameters as you count them on paper, 70e9 for example (hockney only).", "the model's own")
     ] = None
     profile: Annotated[
-        str, one("--profile", "Physics: calibrated (measured), hockney (the textbook), or a profile file that fit or measure wrote.", "calibrated")
+        str,
+        one(
+            "--profile",
+            "Physics: calibrated (measured), hockney (the textbook), or a profile file that fit or measure wrote.",
+            "calibrated",
+        ),
     ] = "calibrated"
 
     def texts(self, gpu: Several) -> FlagTexts:

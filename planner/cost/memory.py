@@ -178,7 +178,10 @@ def _by_stage(
     )
     kept = np.einsum("nsk,nk->ns", _kind_counts(setting, ends), kv)
     context = setting.prompt_tokens + setting.output_tokens
-    kept = kept + is_last * draft_sequence_bytes(setting.architecture.draft, setting.precision, facts, shapes.tensor_parallel, context)[:, None]
+    kept = (
+        kept
+        + is_last * draft_sequence_bytes(setting.architecture.draft, setting.precision, facts, shapes.tensor_parallel, context)[:, None]
+    )
     return _Stages(present, _stage_weights(setting, ends, weights), np.asarray(kept, dtype=np.float64), (low, expected, high))
 
 

@@ -53,7 +53,9 @@ def draft_ranks(draft: Draft, tensor_parallel: IntArray) -> IntArray:
     return np.ones_like(tensor_parallel) if draft.alone else tensor_parallel
 
 
-def draft_sequence_bytes(draft: Draft | None, precision: Precision, engine: Engine, tensor_parallel: IntArray, context: float) -> FloatArray:
+def draft_sequence_bytes(
+    draft: Draft | None, precision: Precision, engine: Engine, tensor_parallel: IntArray, context: float
+) -> FloatArray:
     """Bytes one sequence keeps in the cache of the draft on one rank of the last stage [B], shape [n]."""
     if draft is None:
         return np.zeros(np.shape(tensor_parallel))

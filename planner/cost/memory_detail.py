@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import floor
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from planner.cost.layer_split import unbalanced_partition
 from planner.cost.memory import memory
 from planner.cost.memory_companions import draft_sequence_bytes
 from planner.cost.memory_kv import kind_sequence_bytes, kv_bytes_per_sequence
-from planner.cost.memory_other import counted, other_terms
+from planner.cost.memory_other import counted, graph_share, other_terms
 from planner.cost.memory_slots import state_slots
 from planner.cost.memory_weights import rank_weights
 from planner.cost.setting import FloatArray, Setting, ShapeArrays
@@ -182,7 +183,6 @@ def memory_diagnostics(setting: Setting, degrees: Degrees, batch: int, partition
     WEIGHTS_DO_NOT_FIT, ACTIVATION and KV_DOES_NOT_FIT name the stage, the shortfall and the largest term; GRAPH_MEM warns of less than 1 GiB outside the
     budget, KV_REPLICATED of kv heads held more than once, STATE_SLOTS of fewer state slots than the engine's default number of sequences, MEMORY_BORDERLINE of a fit that depends on the other terms, and PP_UNBALANCED of an engine's own split.
     """
-    facts = setting.engine_facts
     stages = memory_by_stage(setting, degrees, batch, partition)
     fullest = min(stages, key=lambda stage: stage.free)
     found = list(_shortfall(fullest, degrees, batch))
@@ -193,16 +193,25 @@ def memory_diagnostics(setting: Setting, degrees: Degrees, batch: int, partition
                 f"{fullest.free / GIB:.1f} GiB are free, but activations and communicators may take {-worst / GIB:.1f} GiB more than that"
             )
             found.append(Diagnostic("MEMORY_BORDERLINE", message, "lower the batch or the batched tokens", Severity.WARNING))
-    outside = setting.gpu.memory.value - fullest.budget
-    if outside < ABSOLUTE_HEADROOM and not facts.graphs_inside_budget:
-        message = f"{setting.gpu_memory_utilization:.0%} leaves {outside / GIB:.2f} GiB outside the budget; capturing CUDA graphs takes "
-        message += f"{facts.graphs[0] / GIB:.1f} to {facts.graphs[2] / GIB:.1f} GiB"
-        share = 1.0 - ABSOLUTE_HEADROOM / setting.gpu.memory.value
-        found.append(Diagnostic("GRAPH_MEM", message, f"set gpu_memory_utilization to at most {share:.2f}", Severity.WARNING))
+    found += graph_findings(setting)
     found += _replicated(setting, degrees)
     found += _slots(setting, degrees, fullest)
     unbalanced = engine_split(setting, degrees)
     return tuple(found if unbalanced is None else [*found, unbalanced])
+
+
+def graph_findings(setting: Setting) -> list[Diagnostic]:
+    """GRAPH_MEM when what the budget leaves is little for CUDA graphs, an error when it is less than they are expected to take."""
+    facts, outside = setting.engine_facts, (1.0 - setting.gpu_memory_utilization) * setting.gpu.memory.value
+    if outside >= ABSOLUTE_HEADROOM or facts.graphs_inside_budget:
+        return []
+    low, expected, high = (size * graph_share(setting, facts) for size in facts.graphs)
+    message = (
+        f"a share of {setting.gpu_memory_utilization:.0%} leaves {outside / GIB:.2f} GiB outside the budget; capturing CUDA graphs takes "
+    )
+    message += f"{expected / GIB:.2f} GiB ({low / GIB:.1f} to {high / GIB:.1f})"
+    hint = f"set gpu_memory_utilization to at most {floor(100 * (1.0 - ABSOLUTE_HEADROOM / setting.gpu.memory.value)) / 100:.2f}"
+    return [Diagnostic("GRAPH_MEM", message, hint, Severity.ERROR if outside < expected else Severity.WARNING)]
 
 
 def _shortfall(stage: StageMemory, degrees: Degrees, batch: int) -> list[Diagnostic]:

@@ -31,6 +31,8 @@ FloatArray = NDArray[np.float64]
 
 GIB: Final = 2.0**30
 ACTIVATION_BYTES: Final = 2.0
+SMALLEST_GRAPHS: Final = 0.45  # of the graphs' memory are taken by a single running sequence (vllm issue 57475)
+GRAPH_SEQUENCES: Final = 256  # and all of it by so many
 EXPERT_CHUNK_TOKENS: Final = 32768  # fused expert kernels take at most so many tokens at once (vLLM VLLM_FUSED_MOE_CHUNK_SIZE)
 # Encoder's profile run: 2.51 GiB for Qwen2.5-VL-72B (vllm issue 16570), 1.7 for Qwen3.5-4B (kvcached pull request 448), 5 GB in MAX (modular issue 6268).
 VISION_PEAK: Final = (0.3 * GIB, 2.5 * GIB, 5.0 * GIB)
@@ -109,6 +111,12 @@ def sampler_activation(setting: Setting, engine: Engine) -> float:
     return (setting.max_num_seqs or engine.sequences(setting.gpu)) * setting.architecture.vocab_size * engine.sampler_bytes
 
 
+def graph_share(setting: Setting, engine: Engine) -> float:
+    """Share of the graphs' memory that the running sequences leave: fewer sizes are captured for fewer of them."""
+    running = setting.max_num_seqs or engine.sequences(setting.gpu)
+    return SMALLEST_GRAPHS + (1.0 - SMALLEST_GRAPHS) * min(running / GRAPH_SEQUENCES, 1.0)
+
+
 def other_terms(setting: Setting, engine: Engine, shapes: ShapeArrays) -> tuple[OtherTerms, OtherTerms, OtherTerms]:
     """Low, expected and high terms of every shape.
 
@@ -117,7 +125,7 @@ def other_terms(setting: Setting, engine: Engine, shapes: ShapeArrays) -> tuple[
     kinds = [kind for kind, _ in setting.architecture.kind_counts()]
     layers = np.max(np.stack([layer_activation(setting, kind, shapes) for kind in kinds]), axis=0)
     kept = np.max(np.stack([expert_workspace(setting, kind, shapes) for kind in kinds]), axis=0)
-    sampler = sampler_activation(setting, engine)
+    sampler, share = sampler_activation(setting, engine), graph_share(setting, engine)
     inside = (shapes.tensor_parallel * shapes.data_parallel > 1).astype(np.float64)
     across = (shapes.pipeline_parallel > 1).astype(np.float64)
     ones = np.ones_like(layers)
@@ -128,7 +136,7 @@ def other_terms(setting: Setting, engine: Engine, shapes: ShapeArrays) -> tuple[
             OtherTerms(
                 activation=np.maximum(layers * factor, encoder) + kept,
                 activation_last=np.maximum(np.maximum(layers, sampler) * factor, encoder) + kept,
-                graphs=ones * engine.graphs[index],
+                graphs=ones * engine.graphs[index] * share,
                 communicators=inside * engine.communicator[index] + across * engine.pipeline_communicator[index],
                 context=ones * engine.context[index],
             )

@@ -77,7 +77,9 @@ def _findings(architecture: ModelArchitecture, deployment: Deployment, index: in
         yield _draft_note(architecture.draft, deployment, here)
     if lora is not None:
         message = f"room for {lora.slots} adapters of rank {lora.rank} is counted in every layer; times are those of the model alone"
-        yield Diagnostic("ADAPTER_MEMORY", message, "fewer slots or a lower rank take less", Severity.NOTE, Place(path=f"deployments.{index}.lora"))
+        yield Diagnostic(
+            "ADAPTER_MEMORY", message, "fewer slots or a lower rank take less", Severity.NOTE, Place(path=f"deployments.{index}.lora")
+        )
 
 
 def _draft_note(draft: Draft, deployment: Deployment, here: Place) -> Diagnostic:

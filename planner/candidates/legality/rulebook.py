@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -25,6 +26,7 @@ from planner.candidates.legality.question import Question, Rule
 from planner.catalog.architecture import ModelArchitecture
 from planner.catalog.engines import Engine
 from planner.catalog.gpus import Gpu
+from planner.cost.memory_companions import draft_precision
 from planner.cost.setting import Precision
 from planner.diagnostics import Diagnostic, errors
 from planner.plan.shape import Degrees
@@ -82,8 +84,19 @@ class Rulebook:
             if place not in self._answers:
                 self._answers[place] = tuple(check(self.question, degrees))
             found.extend(self._answers[place])
+        found.extend(self._of_the_draft(degrees))
         broken = errors(found)
         return (*broken, *(item for item in found if item not in broken))
+
+    def _of_the_draft(self, degrees: Degrees) -> tuple[Diagnostic, ...]:
+        """What is wrong with cutting a draft model like the model it serves; prediction layers of the checkpoint follow the model's own rules."""
+        question = self.question
+        draft = question.architecture.draft
+        if draft is None or draft.alone or draft.shares_ends:
+            return ()
+        book = rulebook(draft.architecture, draft_precision(draft, question.precision), question.engine, question.gpu)
+        found = book.violations(Degrees(degrees.tensor_parallel))
+        return tuple(replace(item, message=f"draft {draft.architecture.name}: {item.message}") for item in found)
 
     def legal(self, degrees: Degrees) -> bool:
         """Tell whether no rule is broken; warnings do not count."""
