@@ -89,6 +89,7 @@ def room_row(held: Room) -> Row:
         "max_sequences_low": held.sequences_low,
         "max_sequences_high": held.sequences_high,
         "max_tokens": held.tokens,
+        "engine_log_tokens": held.engine_tokens,
         "fullest_stage": held.stage.stage,
         "largest_term": held.stage.largest.name,
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from planner.calculators.layouts import Evaluated
 from planner.calculators.question import Case
-from planner.cost.memory_detail import StageMemory, longest_sequence, memory_by_stage, memory_diagnostics
+from planner.cost.memory_detail import CONTEXT_TERMS, StageMemory, longest_sequence, memory_by_stage, memory_diagnostics, reported_tokens
 from planner.diagnostics import Diagnostic
 from planner.plan.shape import Degrees
 
@@ -19,7 +19,8 @@ class Room:
     """Memory of the fullest rank of one layout at its batch.
 
     `verdict` is `fits`, `borderline` (it depends on where activations and communicators lie in their band), `fits fewer sequences` or `does not fit`;
-    `words` say how many sequences and tokens, or which stage lacks how much. `tokens` is the longest lone sequence, None where its length costs nothing.
+    `words` say how many sequences and tokens, or which stage lacks how much. `tokens` is the longest lone sequence, None where its length costs nothing; `engine_tokens`
+    is what an engine's log calls the size of its KV cache: sequences of its longest context that fit, in tokens.
     """
 
     stage: StageMemory
@@ -28,6 +29,7 @@ class Room:
     sequences_low: int
     sequences_high: int
     tokens: int | None
+    engine_tokens: int
     verdict: str
     words: str
     findings: tuple[Diagnostic, ...]
@@ -59,6 +61,8 @@ def room(evaluated: Evaluated, row: int) -> Room:
     tokens: int | None = longest_sequence(case.setting, held, partition) if most else 0
     if tokens is not None and tokens >= UNBOUNDED:
         tokens = None
+    context = sum(term.expected for term in fullest.terms if term.name in CONTEXT_TERMS)
+    printed = reported_tokens(case.setting, replace(held, pipeline_parallel=1), max(fullest.free + context, 0.0) * len(stages))
     verdict, words = _words(fullest, len(stages), batch, most, tokens, borderline=bool(table.borderline[row]))
     return Room(
         fullest,
@@ -67,6 +71,7 @@ def room(evaluated: Evaluated, row: int) -> Room:
         int(table.max_sequences_low[row]),
         int(table.max_sequences_high[row]),
         tokens,
+        int(printed),
         verdict,
         words,
         memory_diagnostics(case.setting, held, batch, partition),

@@ -83,3 +83,23 @@ def test_one_latent_on_data_parallel_ranks_holds_eight_times_as_much(answer):
         answer(problem_of(report, layout))[1]["deployments"][0]["replicas"][0]["memory"]["max_sequences"] for layout in report["layouts"]
     ]
     assert 7.0 <= held[1] / held[0] <= 8.0
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("gemma-4-31b", 626_949), ("gemma-4-31b-nvfp4", 1_007_303)])
+def test_the_cache_that_a_log_will_print(capsys, name, tokens):
+    """redhat-performance/configiq#112: a tool promised 972,134 and 2,684,804 tokens on one H200; the cache of 4-bit weights stays in 16 bits."""
+    flags = ["--model", name, "--gpu", "h200-sxm-141gb", "--tp", "1", "--engine", "vllm 0.20", "--max-model-len", "262144", "--json"]
+    assert run(["memory", *flags]) == 0
+    found = json.loads(capsys.readouterr().out)["answers"][0]
+    assert next(iter(_values(found, "engine_log_tokens"))) == pytest.approx(tokens, rel=0.05)
+
+
+def _values(found, key):
+    if isinstance(found, dict):
+        if key in found:
+            yield found[key]
+        for value in found.values():
+            yield from _values(value, key)
+    elif isinstance(found, list):
+        for value in found:
+            yield from _values(value, key)
