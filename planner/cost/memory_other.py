@@ -31,7 +31,7 @@ FloatArray = NDArray[np.float64]
 
 GIB: Final = 2.0**30
 ACTIVATION_BYTES: Final = 2.0
-SMALLEST_GRAPHS: Final = 0.45  # of the graphs' memory are taken by a single running sequence (vllm issue 57475)
+SMALLEST_GRAPHS: Final = 0.48  # of the graphs' memory for a single running sequence: 0.46 GiB were taken of 1.0 (vllm issue 57475)
 GRAPH_SEQUENCES: Final = 256  # and all of it by so many
 EXPERT_CHUNK_TOKENS: Final = 32768  # fused expert kernels take at most so many tokens at once (vLLM VLLM_FUSED_MOE_CHUNK_SIZE)
 # Encoder's profile run: 2.51 GiB for Qwen2.5-VL-72B (vllm issue 16570), 1.7 for Qwen3.5-4B (kvcached pull request 448), 5 GB in MAX (modular issue 6268).

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from planner.catalog.models import model
 from planner.cost.memory import weights_per_rank
 from planner.cost.memory_detail import StageMemory, memory_diagnostics
+from planner.cost.memory_other import graph_share
 from planner.cost.memory_slots import state_slots
 from planner.diagnostics import Diagnostic, PlannerError, Severity
 from planner.placement.figures import CONTEXT_TERMS, WEIGHT_TERMS, Replica
@@ -133,20 +134,20 @@ def _slots(replica: Replica, stages: tuple[StageMemory, ...]) -> Iterator[Found]
 
 
 def _outside(replica: Replica) -> Iterator[Found]:
-    """CUDA graphs, and the communicators captured with them, live in what the budget leaves of the GPU."""
+    """CUDA graphs live in what the budget leaves of the GPU; fewer running sequences are captured in fewer sizes."""
     rules, setting = replica.running.engine, replica.setting
     if rules.graphs_inside_budget or replica.running.settings.eager:
         return
-    groups = int(replica.degrees.stage_gpus > 1) + int(replica.degrees.pipeline_parallel > 1)
+    share = graph_share(replace(setting, max_num_seqs=replica.running.sequences or setting.max_num_seqs), rules)
     outside = (1.0 - setting.gpu_memory_utilization) * setting.gpu.memory.value
-    needed = rules.graphs[1] + groups * rules.communicator[1]
+    low, needed, high = (size * share for size in rules.graphs)
     if not rules.activations_inside_budget or outside >= max(needed, GIB):
         return
-    share = 1.0 - max(needed, GIB) / setting.gpu.memory.value
+    most = 1.0 - max(needed, GIB) / setting.gpu.memory.value
     message = f"{setting.gpu_memory_utilization:.0%} leaves {outside / GIB:.2f} GiB outside the budget; capturing CUDA graphs takes about "
-    message += f"{needed / GIB:.2f} GiB ({rules.graphs[0] / GIB:.1f} to {rules.graphs[2] / GIB:.1f} for the graphs alone)"
+    message += f"{needed / GIB:.2f} GiB ({low / GIB:.1f} to {high / GIB:.1f})"
     severity = Severity.ERROR if outside < needed else Severity.WARNING
-    yield Found(Diagnostic("GRAPH_MEM", message, f"set gpu_memory_utilization to at most {share:.2f}", severity))
+    yield Found(Diagnostic("GRAPH_MEM", message, f"set gpu_memory_utilization to at most {most:.2f}", severity))
 
 
 def _draft(replica: Replica, stages: tuple[StageMemory, ...]) -> Iterator[Found]:
