@@ -42,7 +42,7 @@ def test_measured_figures_slow_the_step_down(capsys, written, base):
     own = answer(capsys, "estimate", *LAYOUT, "--profile", written(PROFILE.format(base=base)))["answers"][0]
     assert own["times"]["compute_s"] > 1.1 * plain["times"]["compute_s"]
     if base == "hockney":
-        assert own["times"]["tp_comm_s"] > 3 * plain["times"]["tp_comm_s"]
+        assert own["times"]["tp_comm_s"] > 1.5 * plain["times"]["tp_comm_s"]
 
 
 @pytest.mark.parametrize("command", ["estimate", "scaling", "crossover", "regimes", "memory"])
