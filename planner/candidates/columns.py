@@ -64,9 +64,6 @@ def evaluate_table(
         short = (whole.memory.max_sequences < 1) & (most >= 1)
         refused += [_memory_rejection(longest, whole, int(row)) for row in np.flatnonzero(short)]
         most = np.where(short, np.int64(0), most)
-    idle = (most >= 1) & (most < table.shapes.data_parallel)
-    refused += [_idle_rejection(context, table, int(row), int(most[row])) for row in np.flatnonzero(idle)]
-    most = np.where(idle, np.int64(0), most)
     for item in errors(graph_findings(context.setting)):
         refused += [
             _rejection(context, grid[int(row)], item.code, f"{item.message}: {item.hint}", None) for row in np.flatnonzero(most >= 1)
@@ -223,12 +220,6 @@ def _memory_rejection(context: PoolSetting, table: Evaluated, row: int) -> Rejec
     words = f"short by {short / GIB:.1f} GiB a GPU{where}: one sequence of {tokens:,.0f} tokens needs {kv / GIB:.1f} GiB of KV cache, "
     words += f"{max(budget - weights - other, 0.0) / GIB:.1f} of {budget / GIB:.1f} GiB are left beside the weights"
     return _rejection(context, layout, "KV_DOES_NOT_FIT", words, short / budget)
-
-
-def _idle_rejection(context: PoolSetting, table: Evaluated, row: int, most: int) -> Rejection:
-    ranks = table.layouts[row].degrees.data_parallel
-    words = f"{most} sequence{'s' if most > 1 else ''} leave some of {ranks} data-parallel ranks idle"
-    return _rejection(context, table.layouts[row], "BATCH_BELOW_DP", words, ranks / most - 1.0)
 
 
 def _slots(context: PoolSetting, table: Evaluated, row: int) -> int | None:
