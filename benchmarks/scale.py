@@ -2,6 +2,7 @@
 
     python -m benchmarks.scale                          every row of the table, every seed
     python -m benchmarks.scale 1024x5:1-20 10240x50:2   GPUs x models, with seeds
+    python -m benchmarks.scale 1024x20@0.8:1-8          every deployment keeps 80 % after the loss of any one leaf
     python -m benchmarks.scale --whole 10240x20:1       problem file to audited plan, on catalog models
 
 Every instance runs in a process of its own, on default options. Times are CPU seconds of that process (user and system, all threads); imports and the drawing
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 
 
 class Target(NamedTuple):
-    """One row of the table: fleet, seeds, gap allowed [share], CPU seconds, memory [MB]."""
+    """One row of the table: fleet, seeds, gap allowed [share], CPU seconds, memory [MB], share of the load left after the loss of any one leaf (0: not asked)."""
 
     gpus: int
     models: int
@@ -35,6 +37,12 @@ class Target(NamedTuple):
     gap: float
     seconds: float
     memory: float | None = None
+    keep: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Fleet, models, and share to keep as the command line names them."""
+        return f"{self.gpus}x{self.models}" + (f"@{self.keep:g}" if self.keep else "")
 
 
 TARGETS = (
@@ -44,6 +52,11 @@ TARGETS = (
     Target(10_240, 50, range(1, 4), 2e-4, 5.0),
     Target(102_400, 50, range(1, 4), 5e-4, 10.0, 500),
     Target(1_000_000, 100, range(1, 2), 5e-4, 30.0, 1_000),
+    *(
+        Target(gpus, 20, range(1, 9), 8e-3 if keep == 1.0 else 4e-3, 15.0 if keep == 1.0 else 8.0, keep=keep)
+        for gpus in (1_024, 10_240)
+        for keep in (0.5, 0.8, 1.0)
+    ),
 )
 
 
@@ -67,9 +80,26 @@ def recheck(instance: Any, placed: Sequence[Any], cost: int) -> None:
         assert (used[:, 1] < instance.pools[pool].free[used[:, 0]]).all(), "a GPU is not free"
 
 
-def one(gpus: int, models: int, seed: int) -> dict[str, Any]:
+def kill(instance: Any, placed: Sequence[Any]) -> None:
+    """Take the leaves away one at a time and see that the replicas without a GPU there serve what must be left."""
+    columns = instance.shapes
+    left: dict[int, int] = dict.fromkeys(range(instance.deployments), 0)
+    lost: dict[tuple[int, int], int] = {}
+    for replica in placed:
+        deployment, serves = int(columns.deployment[replica.shape]), int(columns.capacity[replica.shape])
+        leaf = instance.pools[int(columns.pool[replica.shape])].leaf
+        left[deployment] += serves
+        for dead in {int(leaf[group.scope]) for group in replica.groups}:
+            lost[deployment, dead] = lost.get((deployment, dead), 0) + serves
+    for (deployment, _), gone in lost.items():
+        keep = instance.rules_of(deployment).resilience.keep
+        assert left[deployment] - gone >= keep * int(instance.loads[deployment]), "too little is left without a leaf"
+
+
+def one(gpus: int, models: int, seed: int, keep: float = 0.0) -> dict[str, Any]:
     """Solve, place and check one synthetic fleet."""
     from benchmarks.fleets import instance as draw
+    from benchmarks.fleets import surviving
     from planner.solve import search
     from planner.solve.objectives import decide
     from planner.solve.options import SolveOptions
@@ -77,6 +107,8 @@ def one(gpus: int, models: int, seed: int) -> dict[str, Any]:
     from planner.solve.rules import RULES
 
     instance = draw(gpus, models, seed)
+    if keep:
+        instance = surviving(instance, Fraction(str(keep)))
     proved: list[float] = []
     primary = search.Search.primary
 
@@ -92,10 +124,14 @@ def one(gpus: int, models: int, seed: int) -> dict[str, Any]:
     told: dict[str, Any] = {"status": decision.status.value, "proof": proved[0] if proved else decided - begun, "gap": 0.0}
     if decision.model is not None:
         stage = decision.stages[0]
-        placed = place(decision.model, decision.values)
+        placed = place(decision.model, decision.values) if decision.placed is None else decision.placed
         told["place"] = time.process_time() - decided
         recheck(decision.model.instance, placed, stage.value)
+        if keep:
+            kill(decision.model.instance, placed)
         told |= {"cost": stage.value, "bound": stage.bound, "gap": (stage.value - (stage.bound or 0)) / stage.value}
+    elif decision.status.value != "infeasible":
+        told["gap"] = 1.0
     return told | {"all": time.process_time() - begun, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
@@ -136,9 +172,9 @@ def whole(gpus: int, models: int, seed: int) -> dict[str, Any]:
     return {"status": outcome.status.value, "gap": gap, "shapes": len(menu.shapes), "faults": len(found), **laps, "memory": memory}
 
 
-def apart(way: str, gpus: int, models: int, seed: int) -> dict[str, Any]:
+def apart(way: str, target: Target, seed: int) -> dict[str, Any]:
     """Run one case in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.scale", f"--{way}-here", f"{gpus}x{models}:{seed}"]
+    command = [sys.executable, "-m", "benchmarks.scale", f"--{way}-here", f"{target.name}:{seed}"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -149,10 +185,10 @@ def table(targets: Sequence[Target]) -> None:
     for target in targets:
         found = []
         for seed in target.seeds:
-            told = apart("one", target.gpus, target.models, seed)
+            told = apart("one", target, seed)
             found.append(told)
             print(
-                f"  {target.gpus:>8} x {target.models:<3} seed {seed:<2} {told['status']:>10}  gap {100 * told['gap']:.4f} %  proof {told['proof']:6.2f} s"
+                f"  {target.name:>14} seed {seed:<2} {told['status']:>10}  gap {100 * told['gap']:.4f} %  proof {told['proof']:6.2f} s"
                 f"  place {told.get('place', 0.0):5.2f} s  all {told['all']:6.2f} s  {told['memory']:4.0f} MB",
                 flush=True,
             )
@@ -164,21 +200,23 @@ def table(targets: Sequence[Target]) -> None:
         )
         memory = max(told["memory"] for told in found)
         print(
-            f"{target.gpus} x {target.models}: worst gap {100 * max(told['gap'] for told in found):.4f} % (allowed {100 * target.gap:g} %); {words}"
+            f"{target.name}: worst gap {100 * max(told['gap'] for told in found):.4f} % (allowed {100 * target.gap:g} %); {words}"
             f" {memory:.0f} MB; within {target.seconds:g} s by proof {met}, with all {met_all} of {len(found)}",
             flush=True,
         )
 
 
 def cases(names: Sequence[str]) -> list[Target]:
-    """Targets of the cases named, `GPUSxMODELS:FIRST-LAST`."""
+    """Targets of the cases named, `GPUSxMODELS:FIRST-LAST`, or `GPUSxMODELS@KEEP:FIRST-LAST`."""
     found = []
     for name in names:
         fleet, _, seeds = name.partition(":")
+        fleet, _, keep = fleet.partition("@")
         gpus, models = map(int, fleet.split("x"))
         first, _, last = (seeds or "1").partition("-")
         row = next(
-            (target for target in TARGETS if (target.gpus, target.models) == (gpus, models)), Target(gpus, models, range(1), 0.0, 10.0)
+            (target for target in TARGETS if (target.gpus, target.models, target.keep) == (gpus, models, float(keep or 0))),
+            Target(gpus, models, range(1), 0.0, 10.0, keep=float(keep or 0)),
         )
         found.append(row._replace(seeds=range(int(first), int(last or first) + 1)))
     return found
@@ -194,11 +232,12 @@ def main() -> None:
     targets = cases(arguments.cases) or list(TARGETS)
     if arguments.one_here or arguments.whole_here:
         (target,) = targets
-        print(json.dumps((one if arguments.one_here else whole)(target.gpus, target.models, target.seeds[0])))
+        fleet = (target.gpus, target.models, target.seeds[0])
+        print(json.dumps(one(*fleet, target.keep) if arguments.one_here else whole(*fleet)))
     elif arguments.whole:
         for target in targets:
             for seed in target.seeds:
-                told = apart("whole", target.gpus, target.models, seed)
+                told = apart("whole", target, seed)
                 told["gap"] = "none" if told["gap"] is None else f"{100 * told['gap']:.4f} %"
                 words = "  ".join(f"{name} {value:.2f}" if isinstance(value, float) else f"{name} {value}" for name, value in told.items())
                 print(f"{target.gpus} x {target.models} seed {seed}: {words}", flush=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.diagnostics import Diagnostic, Severity
 from planner.quantities import format_money
 from planner.solve import cpsat
+from planner.solve.dominance import worth_keeping
 from planner.solve.instance import Budget, Instance, ReplicaLimits, Spread
 from planner.solve.options import SolveOptions
 from planner.solve.repair import EVENLY, NEW_LEAF, Added, Asker, Repairs, repairs
@@ -15,6 +17,7 @@ from planner.solve.rule_repair import RuleRepair
 from planner.solve.rules import RULES
 from planner.solve.running import scopes_of
 from planner.solve.scaling import MONEY_UNITS
+from planner.solve.surviving import large
 
 if TYPE_CHECKING:
     from planner.topology.fabric import Fabric
@@ -36,6 +39,14 @@ def why_no_plan(instance: Instance, fabric: Fabric, options: SolveOptions, names
     if len(set(instance.shapes.deployment.tolist())) < instance.deployments:
         return ()
     limits = cpsat.Limits(options.effort * REPAIR_SHARE, options.time_limit, seed=options.seed)
+    if large(instance.keep(worth_keeping(instance, ties=False))):
+        # One question of a repair would count every place again: only whether the losses are in the way is asked.
+        plain = replace(instance, rules=tuple(replace(rules, resilience=None) for rules in instance.rules))
+        if plan_found(plain, options):
+            kinds = sorted({rules.resilience.kind for rules in instance.rules if rules.resilience is not None})
+            message = f"no plan keeps what is asked after the loss of any one {' or '.join(kinds)}, though there is one that loses nothing"
+            return (_told("NOT_RESILIENT", message, "ask for less in `keep`, lower the load, or add nodes under other leaves"),)
+        instance = plain
     found = repairs(instance, RULES, limits)
     told = (*_sentences(instance, fabric, found), *(_of_rule(repair, names[repair.deployment]) for repair in found.rules))
     return told or (_several(instance, names),)

@@ -41,6 +41,9 @@ STEPS = 14
 CLOSE = 4e-3
 """Relative gap above which counts and places are chosen together as well."""
 
+TOGETHER_BINS = 40
+"""Most bins of all pools for which that is tried: with more it takes long and finds nothing."""
+
 PICK_GAP = 3e-4
 """Relative gap at which picking counts may end."""
 
@@ -117,7 +120,8 @@ class _Search:
         for step in range(STEPS):
             if self.late or not self._step(step):
                 break
-        if not self.late and (self.best is None or self.best[0] - self.start.value > CLOSE * self.best[0]):
+        close = self.best is not None and self.best[0] - self.start.value <= CLOSE * self.best[0]
+        if not self.late and not close and sum(map(len, self.question.bins.values())) <= TOGETHER_BINS:
             self._together()
         return self._result()
 
