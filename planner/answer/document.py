@@ -16,6 +16,7 @@ from planner.answer.sources import plan_sources
 from planner.candidates.alternatives import ranked_alternatives
 from planner.candidates.checklist import checklist
 from planner.candidates.menu import TOKENS, Menu
+from planner.candidates.serving import checkpoint_document, limits_document, node_documents, request_tokens
 from planner.catalog.digest import catalog_sha256
 from planner.cost.money import per_million_tokens
 from planner.diagnostics import Diagnostic
@@ -90,6 +91,7 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
         repairs=() if outcome.has_plan else tuple(_diagnostic(item) for item in outcome.diagnostics if item.code != "NO_SHAPE"),
         diagnostics=tuple(map(_diagnostic, warnings)),
         fabric=fabric_document(fabric, loaded.profile.name),
+        nodes=node_documents(fabric, (rank.node for replica in outcome.replicas for rank in replica.ranks)),
         provenance=ProvenanceDocument(
             problem_sha256=loaded.sha256,
             planner=__version__,
@@ -166,7 +168,7 @@ def _times(times: TimeFigures) -> TimesDocument:
     )
 
 
-def _replica(placed: PlacedReplica, gpu_names: Sequence[str], price: float | None, change: Change | None) -> ReplicaDocument:
+def _replica(placed: PlacedReplica, menu: Menu, gpu_names: Sequence[str], price: float | None, change: Change | None) -> ReplicaDocument:
     shape = placed.shape
     per_token = None if price is None else float(per_million_tokens(price, shape.throughput))
     return ReplicaDocument(
@@ -192,6 +194,7 @@ def _replica(placed: PlacedReplica, gpu_names: Sequence[str], price: float | Non
         usd_per_million_output_tokens=per_token,
         tail=None if shape.tail is None else TailDocument(percentile=shape.tail.percentile, tpot_s=shape.tail.tpot, ttft_s=shape.tail.ttft),
         change=change,
+        limits=limits_document(menu.setting_of(shape)),
     )
 
 
@@ -201,7 +204,7 @@ def _deployments(
     prices = replica_prices(loaded, outcome) if priced else [None] * len(outcome.replicas)
     placed: dict[int, list[ReplicaDocument]] = defaultdict(list)
     for replica, price, change in zip(outcome.replicas, prices, changed, strict=True):
-        placed[replica.shape.deployment].append(_replica(replica, gpu_names, price, change))
+        placed[replica.shape.deployment].append(_replica(replica, menu, gpu_names, price, change))
     answer = []
     for index, deployment in enumerate(loaded.problem.deployments):
         replicas = placed.get(index, [])
@@ -228,6 +231,8 @@ def _deployments(
                 replicas=tuple(replicas),
                 unserved=unserved(loaded, menu, outcome, index),
                 asked=asked_document(deployment),
+                checkpoint=checkpoint_document(loaded, index),
+                request_tokens=request_tokens(loaded, index),
             )
         )
     return tuple(answer)

@@ -49,6 +49,42 @@ def model(name: str) -> ModelArchitecture:
     return _read(found)
 
 
+def published_checkpoint(name: str) -> str:
+    """Hugging Face id of a model's checkpoint: the id itself where `name` is one, else the repository that the catalog's config was read from.
+
+    Raises
+    ------
+    PlannerError
+        UNKNOWN_MODEL with the nearest names.
+    """
+    found = _names().get(plain(name))
+    if found is None:
+        raise unknown_name("UNKNOWN_MODEL", "model", name, model_names(), "planner catalog models")
+    source: str = read_table(f"models/{found}.json")["source"]
+    return name if name.count("/") == 1 else source.split(" ", 1)[0]
+
+
+@cache
+def checkpoint_in_format(name: str, weights: str) -> tuple[str, str] | None:
+    """Another checkpoint of the same model whose linear weights are stored as `weights`, as (catalog name, Hugging Face id); None where none is known.
+
+    Checkpoints of one model have the same name but for what follows it (`llama-3.1-405b`, `llama-3.1-405b-fp8`).
+    """
+    own = _names().get(plain(name))
+    if own is None:
+        return None
+    asked = _read(own)
+    for other in model_names():
+        if other == own or not (other.startswith(f"{own}-") or own.startswith(f"{other}-")) or other in refused_models():
+            continue
+        found = _read(other)
+        stored = found.dtype if found.quantization is None else found.quantization.weights
+        alike = (found.hidden_size, found.layer_kinds, found.layer_sequence) == (asked.hidden_size, asked.layer_kinds, asked.layer_sequence)
+        if alike and stored == weights:
+            return other, published_checkpoint(other)
+    return None
+
+
 def models() -> tuple[ModelArchitecture, ...]:
     """Every model that is understood, in alphabetical order of names."""
     refused = refused_models()

@@ -14,6 +14,8 @@ from planner.catalog.architecture import ModelArchitecture
 from planner.catalog.models import model
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.placement.engine_command import EngineCommand, engine_command, find_engine
+from planner.placement.engine_config import read_configuration
+from planner.placement.gpu_words import gpus_of_words
 from planner.placement.inquiry import Inquiry, check_degrees, hosts_assumed, no_deployment
 from planner.placement.proposal import Proposal, ProposedDeployment, ProposedGpu, ProposedReplica, warning
 from planner.placement.seats import Host, Seats, all_hosts, too_few
@@ -41,6 +43,10 @@ def read_commands(request: Inquiry) -> Proposal:
             continue
         command = engine_command(words, exported)
         if command is not None:
+            if not command.hosts:
+                command.hosts = request.hosts_above(command.place.line)
+            _named_gpus(request, command)
+            read_configuration(request, command)
             found.append(command)
     if not found:
         hint = "write `vllm serve`, `python -m sglang.launch_server` or `trtllm-serve` with its options"
@@ -49,7 +55,7 @@ def read_commands(request: Inquiry) -> Proposal:
     general = request.named_hosts()
     seats = Seats(request.fabric)
     deployments: list[ProposedDeployment] = []
-    for group in _nodes_together(found):
+    for group in _nodes_together(_by_rank(found)):
         read = replicas_of_command(request, group, general, seats)
         faults += read[1]
         deployments += read[0]
@@ -57,21 +63,55 @@ def read_commands(request: Inquiry) -> Proposal:
 
 
 def _nodes_together(found: Sequence[EngineCommand]) -> list[list[EngineCommand]]:
-    """Commands of one launch over several nodes together: those that follow one another with a growing `--node-rank`."""
+    """Commands of one launch over several nodes together, in the order of their ranks.
+
+    Those of one model and one meeting place with the other `--node-rank`s; data-parallel ranks of vLLM on other nodes (`--headless` with
+    `--data-parallel-start-rank`) follow the command that answers for them.
+    """
     groups: list[list[EngineCommand]] = []
     for command in found:
-        rank = command.options.text("node_rank")
-        if (
-            groups
-            and rank is not None
-            and rank.isdigit()
-            and int(rank) == len(groups[-1])
-            and groups[-1][0].options.text("node_rank") == "0"
-        ):
-            groups[-1].append(command)
-        else:
+        own = next((group for group in groups if continues(group, command)), None)
+        if own is None:
             groups.append([command])
+        else:
+            own.append(command)
     return groups
+
+
+def _by_rank(found: Sequence[EngineCommand]) -> list[EngineCommand]:
+    """Commands with those of one launch over several nodes in the order of their ranks: a script that goes node by node may interleave launches."""
+    first: dict[tuple[object, ...], int] = {}
+    for position, command in enumerate(found):
+        first.setdefault(_launch(command), position)
+
+    def key(position: int) -> tuple[int, int]:
+        command = found[position]
+        rank = command.options.text("node_rank") or command.options.text("start_rank")
+        if command.options.text("meeting_port") is None and command.options.text("meeting") is None:
+            return position, 0  # nothing tells launches apart: as they stand
+        return first[_launch(command)], int(rank) if rank is not None and rank.isdigit() else 0
+
+    return [found[position] for position in sorted(range(len(found)), key=key)]
+
+
+def continues(group: Sequence[EngineCommand], command: EngineCommand) -> bool:
+    """Tell whether a command starts the next node of the launch that a group of commands began."""
+    if not group or _launch(group[0]) != _launch(command):
+        return False
+    rank = command.options.text("node_rank")
+    if rank is not None:
+        return rank.isdigit() and int(rank) == len(group) and group[0].options.text("node_rank") == "0"
+    first = command.options.text("start_rank")
+    if first is None or not command.options.on("headless"):
+        return False
+    before = [one.options.given("dp_local") for one in group]
+    return first.isdigit() and None not in before and int(first) == sum(count or 0 for count in before)
+
+
+def _launch(command: EngineCommand) -> tuple[object, ...]:
+    """What the commands of one launch have in common: model, number of nodes, and where they meet."""
+    options = command.options
+    return (command.engine, command.model, options.given("nnodes"), options.text("meeting"), options.text("meeting_port"))
 
 
 def replicas_of_command(
@@ -98,6 +138,9 @@ def replicas_of_command(
     if not hosts:
         faults.append(hosts_assumed(first.place))
         hosts = [replace(host, devices=first.devices) if first.devices else host for host in all_hosts(request.fabric, first.place)]
+    exact = _exact(group, degrees.gpus * count)
+    if exact:
+        return [ProposedDeployment(named, first.place, tuple(_in_turn(exact, degrees, first)), first.settings())], faults
     nodes = first.options.whole("nnodes", len(group))
     per_host = -(-degrees.gpus * count // nodes) if nodes > 1 else None
     replicas = []
@@ -105,10 +148,54 @@ def replicas_of_command(
         gpus = seats.seat(hosts, degrees.gpus, None if per_host is None else min(per_host, degrees.gpus))
         missing = too_few(degrees.gpus, len(gpus), first.place)
         faults += missing
-        replicas.append(ProposedReplica(degrees, stage_order(gpus, degrees), first.place, None, first.partition))
+        replicas.append(ProposedReplica(degrees, stage_order(gpus, degrees, first.engine), first.place, None, first.partition))
         if missing:
             break
     return [ProposedDeployment(named, first.place, tuple(replicas), first.settings())], faults
+
+
+def _named_gpus(request: Inquiry, command: EngineCommand) -> None:
+    """Take the GPUs that a comment above a command names."""
+    remark = request.remark_above("gpus", command.place.line) or request.remarks.get("gpus")
+    if remark is not None and _beside(request, remark[1], command.place):
+        command.gpus, wrong = gpus_of_words([(word, remark[1]) for word in remark[0].split()], request.fabric)
+        command.faults += wrong
+
+
+def _beside(request: Inquiry, remark: Place, command: Place) -> bool:
+    """Whether a remark belongs to a command: no other command or remark about hosts stands between them."""
+    hosts = request.remark_above("hosts", command.line)
+    if remark.line is None or command.line is None or remark.line > command.line:
+        return False
+    return hosts is None or hosts[1].line is None or hosts[1].line <= remark.line
+
+
+def _exact(group: Sequence[EngineCommand], ranks: int) -> list[ProposedGpu]:
+    """GPUs of a launch whose every command names its host and its devices, in the order of the ranks; empty where one does not or they do not add up.
+
+    A launcher that names several hosts for one command (mpirun) shows all of them the same devices.
+    """
+    if all(command.gpus for command in group):
+        named = [gpu for command in group for gpu in command.gpus]
+        return named if len(named) == ranks else []
+    if not all(command.hosts and command.devices for command in group):
+        return []
+    found = [
+        ProposedGpu(host.node, device, host.place)
+        for command in group
+        for host in dict.fromkeys(command.hosts)
+        for device in command.devices or ()
+    ]
+    return found if len(found) == ranks else []
+
+
+def _in_turn(gpus: Sequence[ProposedGpu], degrees: Degrees, first: EngineCommand) -> list[ProposedReplica]:
+    """Replicas of a launch, each with the next GPUs."""
+    size = degrees.gpus
+    return [
+        ProposedReplica(degrees, stage_order(gpus[start : start + size], degrees, first.engine), first.place, None, first.partition)
+        for start in range(0, len(gpus), size)
+    ]
 
 
 def _hosts(group: Sequence[EngineCommand], general: Sequence[Host]) -> list[Host]:
@@ -117,10 +204,13 @@ def _hosts(group: Sequence[EngineCommand], general: Sequence[Host]) -> list[Host
     return own or [replace(host, devices=group[0].devices) if group[0].devices else host for host in general]
 
 
-def stage_order(gpus: Sequence[ProposedGpu], degrees: Degrees) -> tuple[ProposedGpu, ...]:
-    """GPUs in our rank order (stage, dp rank, tp rank) from the engines' (dp rank, stage, tp rank); the same unless both DP and PP are used."""
+def stage_order(gpus: Sequence[ProposedGpu], degrees: Degrees, engine: str = "vllm") -> tuple[ProposedGpu, ...]:
+    """GPUs in our rank order (stage, dp rank, tp rank) from vLLM's (dp rank, stage, tp rank); the same unless both DP and PP are used.
+
+    SGLang and TensorRT-LLM take data-parallel attention inside the tensor-parallel group of a stage, which is our own order.
+    """
     tensor, pipeline, data = degrees.tensor_parallel, degrees.pipeline_parallel, degrees.data_parallel
-    if data == 1 or pipeline == 1 or len(gpus) != degrees.gpus:
+    if engine != "vllm" or data == 1 or pipeline == 1 or len(gpus) != degrees.gpus:
         return tuple(gpus)
     return tuple(
         gpus[(rank * pipeline + stage) * tensor + index] for stage in range(pipeline) for rank in range(data) for index in range(tensor)

@@ -12,7 +12,7 @@ from planner.catalog.architecture import ModelArchitecture
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.placement.flags import Options, read_options
 from planner.placement.gpu_words import gpu_indices, host_names, slices
-from planner.placement.proposal import EngineSettings
+from planner.placement.proposal import EngineSettings, ProposedGpu
 from planner.placement.seats import Host
 from planner.placement.shell_text import Word, assignment
 from planner.plan.shape import Degrees
@@ -38,13 +38,17 @@ _KV_CACHES: Final = {
 
 @dataclass
 class EngineCommand:
-    """One command: its engine, options, environment, and what stands before the engine's name (launchers with their hosts)."""
+    """One command: its engine, options, environment, and what stands before the engine's name (launchers with their hosts).
+
+    `gpus` are those of its ranks where a comment names them (`# gpus:`), since a job counts its devices from 0.
+    """
 
     engine: str
     options: Options
     place: Place
     hosts: tuple[Host, ...] = ()
     devices: tuple[int, ...] | None = None
+    gpus: tuple[ProposedGpu, ...] = ()
     sliced: Place | None = None
     partition: tuple[int, ...] | None = None
     version: str | None = None
@@ -93,8 +97,8 @@ class EngineCommand:
             model=self.model,
             gpu_memory_utilization=options.share("gpu_memory_utilization"),
             max_model_len=options.given("max_model_len"),
-            max_num_seqs=options.given("max_num_seqs"),
-            max_batched_tokens=options.given("max_batched_tokens"),
+            max_num_seqs=self._of_one_rank(options.given("max_num_seqs")),
+            max_batched_tokens=self._of_one_rank(options.given("max_batched_tokens")),
             weights=_WEIGHTS.get(quantization) or _DTYPES.get(dtype),
             kv_cache=_KV_CACHES.get((options.text("kv_cache") or "").lower()),
             eager=options.on("eager"),
@@ -102,6 +106,12 @@ class EngineCommand:
             from_command=True,
             places=options.places,
         )
+
+    def _of_one_rank(self, limit: int | None) -> int | None:
+        """A limit of one data-parallel rank: SGLang divides its own among the attention ranks (server_args.py and tp_worker.py of 0.5.5)."""
+        if limit is None or self.engine != "sglang" or not self.options.on("dp_attention"):
+            return limit
+        return max(limit // self.options.whole("dp"), 1)
 
     def _draft(self) -> str | None:
         config = self.options.text("speculative_config")

@@ -16,6 +16,7 @@ from planner.placement.proposal import LARGEST_DEGREE, MOST_SEQUENCES, MOST_TOKE
 from planner.placement.shell_text import Word
 
 WHOLE, SHARE, TEXT, SWITCH = "whole", "share", "text", "switch"
+WORD = "word"  # a text that may be a variable: only whether two are the same matters
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,9 @@ _NAMES: Final = (
     ("--kv-cache-dtype", Option("kv_cache", TEXT)),
     ("--nnodes", Option("nnodes", WHOLE)),
     ("--node-rank", Option("node_rank", TEXT)),
+    ("--master-addr --dist-init-addr --nccl-init-addr", Option("meeting", WORD)),
+    ("--master-port", Option("meeting_port", WORD)),
+    ("--data-parallel-rpc-port", Option("meeting_port", WORD)),
 )
 READ: Final[Mapping[str, Mapping[str, Option]]] = {
     "vllm": _table(
@@ -89,6 +93,8 @@ READ: Final[Mapping[str, Mapping[str, Option]]] = {
         ("--pipeline-parallel-size -pp", Option("pp", WHOLE)),
         ("--data-parallel-size -dp", Option("dp", WHOLE)),
         ("--data-parallel-size-local -dpl", Option("dp_local", WHOLE)),
+        ("--data-parallel-start-rank -dpr", Option("start_rank", TEXT)),
+        ("--headless", Option("headless", SWITCH)),
         ("--enable-expert-parallel", Option("expert_parallel", SWITCH)),
         ("--max-model-len", _tokens("max_model_len")),
         ("--max-num-seqs", _sequences("max_num_seqs")),
@@ -117,13 +123,15 @@ READ: Final[Mapping[str, Mapping[str, Option]]] = {
         *_NAMES,
         ("--tp-size --tensor-parallel-size", Option("tp", WHOLE)),
         ("--pp-size --pipeline-parallel-size", Option("pp", WHOLE)),
-        ("--ep-size --moe-expert-parallel-size", Option("ep", WHOLE)),
+        ("--ep-size --moe-expert-parallel-size --expert-parallel-size", Option("ep", WHOLE)),
         ("--enable-attention-dp", Option("attention_dp", SWITCH)),
         ("--max-seq-len", _tokens("max_model_len")),
         ("--max-batch-size", _sequences("max_num_seqs")),
         ("--max-num-tokens", _tokens("max_batched_tokens")),
         ("--kv-cache-free-gpu-memory-fraction --free-gpu-memory-fraction", Option("kv_fraction", SHARE)),
         ("--gpus-per-node", Option("gpus_per_node", WHOLE)),
+        ("--config --extra-llm-api-options --extra-engine-args", Option("config_file", TEXT)),
+        ("--override-engine-args", Option("overrides", TEXT)),
     ),
 }
 """Options read, by engine; underscores and dashes in names are the same."""
@@ -148,12 +156,8 @@ QUIET: Final[Mapping[str, bool]] = {
             "--uvicorn-log-level",
             "--log-level",
             "--generation-config",
-            "--master-addr",
-            "--master-port",
-            "--dist-init-addr",
-            "--nccl-init-addr",
             "--data-parallel-address",
-            "--data-parallel-rpc-port",
+            "--data-parallel-backend",
             "--distributed-executor-backend",
             "--response-role",
             "--ssl-keyfile",
@@ -161,9 +165,8 @@ QUIET: Final[Mapping[str, bool]] = {
             "--random-seed",
             "--schedule-policy",
             "--backend",
-            "--config",
-            "--extra-llm-api-options",
             "--dist-timeout",
+            "--config",
         ],
         True,
     ),
@@ -174,7 +177,6 @@ QUIET: Final[Mapping[str, bool]] = {
             "--disable-log-requests",
             "--disable-log-stats",
             "--enable-metrics",
-            "--headless",
             "--skip-tokenizer-init",
             "--enable-log-requests",
             "--no-enable-log-requests",
@@ -231,6 +233,9 @@ def _take(found: Options, name: str, option: Option, value: Word | None, place: 
         found.values[option.setting] = value is None or value.text.lower() not in {"false", "0", "no"}
         return
     text = "" if value is None else value.text.strip()
+    if option.form == WORD:
+        found.values[option.setting] = text
+        return
     where = place if value is None else value.place
     if text.startswith("$"):
         message = f"{name} is the shell variable {text[:40]}, whose value is not known here"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from planner import __version__
 from planner.candidates.menu import TOKENS, load_of
+from planner.candidates.serving import checkpoint_document, limits_document, node_documents, request_tokens
 from planner.catalog.digest import catalog_sha256
 from planner.cost.memory_detail import StageMemory
 from planner.cost.money import per_million_tokens
@@ -69,6 +70,7 @@ def given_plan(loaded: LoadedProblem, placed: Sequence[Placed]) -> PlanDocument:
         rejected=(),
         binding=(),
         checks=(),
+        nodes=node_documents(fabric, on_node),
         diagnostics=(),
         provenance=ProvenanceDocument(
             problem_sha256=loaded.sha256,
@@ -101,6 +103,8 @@ def _deployment(loaded: LoadedProblem, index: int, placed: Sequence[Placed], on_
         price_per_hour=price,
         usd_per_million_output_tokens=_per_million(price, served),
         replicas=replicas,
+        checkpoint=checkpoint_document(placed[0].replica.running.loaded, index),
+        request_tokens=request_tokens(loaded, index),
     )
 
 
@@ -134,6 +138,7 @@ def _replica(fabric: Fabric, placed: Placed, on_node: Counter[str]) -> ReplicaDo
         price_per_hour=price,
         throughput_tokens_s=throughput,
         usd_per_million_output_tokens=_per_million(price, throughput),
+        limits=limits_document(replica.context),
     )
 
 

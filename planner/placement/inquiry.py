@@ -18,7 +18,7 @@ from planner.topology.fabric import Fabric
 
 # What a file may say about itself in a comment: `# hosts: h100-[01-02]`, `# degrees: tp8-pp2`, `# deployment: chat`.
 _REMARK: Final = re.compile(
-    r"[ \t]*#[ \t]*(hosts?|nodes?|nodelist|deployment|degrees|batch)[ \t]*[:=][ \t]*(\S[^\n]*?)[ \t]*", re.IGNORECASE
+    r"[ \t]*#[ \t]*(hosts?|nodes?|nodelist|deployment|degrees|batch|gpus)[ \t]*[:=][ \t]*(\S[^\n]*?)[ \t]*", re.IGNORECASE
 )
 _REMARK_NAMES: Final = {"host": "hosts", "node": "hosts", "nodes": "hosts", "nodelist": "hosts"}
 _DEGREE: Final = re.compile(r"(tp|pp|ep|dp)[ =:]*([0-9]{1,6})", re.IGNORECASE)
@@ -35,6 +35,7 @@ class Inquiry:
     hosts: str | None = None
     degrees: str | None = None
     remarks: Mapping[str, tuple[str, Place]] = field(default_factory=dict)
+    every_remark: tuple[tuple[str, str, Place], ...] = ()
 
     @property
     def fabric(self) -> Fabric:
@@ -56,6 +57,23 @@ class Inquiry:
         """
         text, place = (self.hosts, Place(path="--hosts")) if self.hosts is not None else self.remarks.get("hosts", ("", self.start))
         return tuple(Host(name, place) for name in host_names(text, place)) if text.strip() else ()
+
+    def remark_above(self, name: str, line: int | None) -> tuple[str, Place] | None:
+        """Last remark of a name above a line of the file; None where there is none, or where the file makes only one, which holds for all of it."""
+        own = [(text, place) for known, text, place in self.every_remark if known == name]
+        above = [remark for remark in own if line is not None and remark[1].line is not None and remark[1].line < line]
+        return above[-1] if above and len(own) > 1 else None
+
+    def hosts_above(self, line: int | None) -> tuple[Host, ...]:
+        """Hosts of the last `# hosts:` above a line, where the file has several and none are said beside it; empty else.
+
+        Raises
+        ------
+        PlannerError
+            HOST_LIST_INVALID, HOST_LIST_TOO_LARGE.
+        """
+        found = self.remark_above("hosts", line) if self.hosts is None else None
+        return () if found is None else tuple(Host(name, found[1]) for name in host_names(*found))
 
     def named_degrees(self) -> tuple[dict[str, int], Place] | None:
         """Degrees said beside the file or in a comment of it; None where none are.
@@ -105,12 +123,15 @@ class Inquiry:
 def inquiry(text: str, file: str, loaded: LoadedProblem, hosts: str | None = None, degrees: str | None = None) -> Inquiry:
     """A file's text with the remarks that its comments make."""
     remarks: dict[str, tuple[str, Place]] = {}
+    every: list[tuple[str, str, Place]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         found = _REMARK.fullmatch(line) if "#" in line else None
         if found is not None:
             name = _REMARK_NAMES.get(found[1].lower(), found[1].lower())
-            remarks.setdefault(name, (found[2], Place(file, number, found.start(2) + 1)))
-    return Inquiry(text, file, loaded, hosts, degrees, remarks)
+            place = Place(file, number, found.start(2) + 1)
+            remarks.setdefault(name, (found[2], place))
+            every.append((name, found[2], place))
+    return Inquiry(text, file, loaded, hosts, degrees, remarks, tuple(every))
 
 
 def check_degrees(parts: Mapping[str, int], place: Place) -> None:

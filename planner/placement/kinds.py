@@ -20,6 +20,7 @@ READERS: Final[Mapping[str, Callable[[Inquiry], Proposal]]] = {
     hostfile.KIND: hostfile.read_hostfile,
     manifests.LEADER_WORKER_SET: lambda request: manifests.read_manifest(request, manifests.LEADER_WORKER_SET),
     manifests.DYNAMO: lambda request: manifests.read_manifest(request, manifests.DYNAMO),
+    manifests.KUBERNETES: lambda request: manifests.read_manifest(request, manifests.KUBERNETES),
 }
 """Readers by kind; the kinds are what `--as` takes."""
 
@@ -28,6 +29,7 @@ _OTHER_NAMES: Final = {
     **dict.fromkeys(("vllm", "sglang", "tensorrt-llm", "trtllm", "commands", "script"), command_lines.KIND),
     **dict.fromkeys(("slurm", "mpi"), hostfile.KIND),
     **dict.fromkeys(("leaderworkerset", "leader-worker-set"), manifests.LEADER_WORKER_SET),
+    **dict.fromkeys(("k8s", "deployment", "statefulset"), manifests.KUBERNETES),
     **dict.fromkeys(("plan.json", "json"), plan_file.KIND),
     **dict.fromkeys(("ranks", "short"), short_yaml.KIND),
 }

@@ -17,18 +17,25 @@ from planner.problem.yaml_source import read_yaml
 
 MOST_DOCUMENTS: Final = 500
 _BREAK: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+GPUS_ANNOTATION: Final = "planner/gpus"
+"""GPUs of the pods of a template in rank order (`h100-01:[0,1,2,3]`), as `planner launch` writes them."""
 _WHOLE_GPUS: Final = ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu", "gpu")
 
 
 @dataclass
 class Pod:
-    """What one pod asks for: whole GPUs (None = it does not say), slices of GPUs, and the engine command it runs, each with its place."""
+    """What one pod asks for: whole GPUs (None = it does not say), slices of GPUs, and the engine command it runs, each with its place.
+
+    `host` is the node it is bound to, `hosts` those that pods of its template may be on, in order; `named_gpus` what its annotation `planner/gpus` says.
+    """
 
     gpus: int | None
     place: Place
     slices: int = 0
     command: EngineCommand | None = None
     host: str | None = None
+    hosts: tuple[str, ...] = ()
+    named_gpus: str | None = None
     faults: list[Diagnostic] = field(default_factory=list)
 
 
@@ -77,10 +84,30 @@ def pod_of(source: Source, spec: Mapping[str, Any], path: Path, containers_key: 
     selector = mapping(spec.get("nodeSelector")).get("kubernetes.io/hostname")
     named = spec.get("nodeName", selector)
     pod.host = named if isinstance(named, str) else None
+    pod.hosts = (pod.host,) if pod.host is not None else _affinity_hosts(spec)
+    around = source.data
+    for part in path[:-1]:
+        around = around[part]
+    noted = mapping(mapping(mapping(around).get("metadata")).get("annotations")).get(GPUS_ANNOTATION)
+    pod.named_gpus = noted if isinstance(noted, str) and path[-1:] == ("spec",) else None
     containers = spec.get(containers_key)
     for index, container in enumerate(containers if isinstance(containers, list) else ()):
         take_container(pod, source, mapping(container), (*path, containers_key, index))
     return pod
+
+
+def _affinity_hosts(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Nodes that a required node affinity lists by host name, in its order."""
+    required = mapping(mapping(mapping(spec.get("affinity")).get("nodeAffinity")).get("requiredDuringSchedulingIgnoredDuringExecution"))
+    terms = required.get("nodeSelectorTerms")
+    for term in terms if isinstance(terms, list) else ():
+        expressions = mapping(term).get("matchExpressions")
+        for expression in expressions if isinstance(expressions, list) else ():
+            one = mapping(expression)
+            values = one.get("values")
+            if one.get("key") == "kubernetes.io/hostname" and one.get("operator") == "In" and isinstance(values, list):
+                return tuple(value for value in values if isinstance(value, str))
+    return ()
 
 
 def take_container(pod: Pod, source: Source, container: Mapping[str, Any], path: Path) -> None:

@@ -1,26 +1,31 @@
-"""LeaderWorkerSet and Dynamo manifests -> a placement.
+"""Kubernetes, LeaderWorkerSet and Dynamo manifests -> a placement.
 
 LeaderWorkerSet (leaderworkerset.x-k8s.io): `replicas` groups of `leaderWorkerTemplate.size` pods, one of them the leader.
 DynamoGraphDeployment (nvidia.com): every service that runs a worker, `replicas` times, over `multinode.nodeCount` nodes each.
 
-Sources: LeaderWorkerSet API reference, leaderworkerset.x-k8s.io/v1; NVIDIA Dynamo Kubernetes API reference, nvidia.com/v1alpha1.
+Deployments, StatefulSets, Pods and Jobs: one replica a pod, or one over several whose commands tell their node ranks.
+
+Sources: LeaderWorkerSet API reference, leaderworkerset.x-k8s.io/v1; NVIDIA Dynamo Kubernetes API reference, nvidia.com/v1alpha1 (services) and v1beta1 (components).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from planner.diagnostics import Diagnostic, PlannerError
 from planner.placement.inquiry import Inquiry
 from planner.placement.manifest_text import Pod, documents, mapping, pod_of, take_container, take_resources, walk_pods, whole
+from planner.placement.pod_configurations import take_configurations, together
 from planner.placement.pod_groups import PodGroup, placed_group
 from planner.placement.proposal import Proposal, ProposedDeployment
 from planner.placement.seats import Seats
+from planner.problem.dotted_paths import Path
 from planner.problem.source import Source
 
 LEADER_WORKER_SET: Final = "lws"
 DYNAMO: Final = "dynamo"
+KUBERNETES: Final = "kubernetes"
 _KINDS: Final = {"LeaderWorkerSet": LEADER_WORKER_SET, "DynamoGraphDeployment": DYNAMO, "DynamoComponentDeployment": DYNAMO}
 _POD_KINDS: Final = ("Deployment", "StatefulSet", "Pod", "Job")
 
@@ -28,13 +33,11 @@ _POD_KINDS: Final = ("Deployment", "StatefulSet", "Pod", "Job")
 def manifest_kind(text: str, file: str) -> str | None:
     """Kind of manifest a text is; None where it is none, or cannot be read."""
     try:
-        for source in documents(text, file):
-            kind = source.data.get("kind")
-            if kind in _KINDS:
-                return _KINDS[str(kind)]
+        kinds = [str(source.data.get("kind")) for source in documents(text, file)]
     except PlannerError:
         return None
-    return None
+    known = next((_KINDS[kind] for kind in kinds if kind in _KINDS), None)
+    return known or (KUBERNETES if any(kind in _POD_KINDS for kind in kinds) else None)
 
 
 def read_manifest(request: Inquiry, kind: str) -> Proposal:
@@ -56,6 +59,8 @@ def read_manifest(request: Inquiry, kind: str) -> Proposal:
             groups += _dynamo_groups(source)
         elif named in _POD_KINDS:
             groups += _plain_groups(source)
+    groups = together(groups)
+    take_configurations(groups, sources)
     if not groups:
         hint = "give a LeaderWorkerSet or DynamoGraphDeployment manifest whose pods ask for GPUs"
         raise PlannerError([*faults, Diagnostic("NO_POD_GROUP", "no group of pods is described", hint, place=request.start)])
@@ -112,6 +117,8 @@ def _dynamo_groups(source: Source) -> list[PodGroup]:
     ]
     if not services:
         parts = [(_name(source.data), spec, ("spec",))]
+    if isinstance(spec.get("components"), list):
+        return _components(source, spec["components"])
     for name, service, path in parts:
         extra = mapping(service.get("extraPodSpec"))
         pod = Pod(None, source.place(path))
@@ -129,6 +136,26 @@ def _dynamo_groups(source: Source) -> list[PodGroup]:
             PodGroup(
                 name, source.place(path), _count(service.get("replicas")), [(pod, nodes)], source.place((*path, "multinode", "nodeCount"))
             )
+        )
+    return groups
+
+
+def _components(source: Source, listed: Sequence[Any]) -> list[PodGroup]:
+    """Components of nvidia.com/v1beta1: those whose container `main` asks for GPUs or runs an engine."""
+    groups = []
+    for index, entry in enumerate(listed):
+        component = mapping(entry)
+        path: Path = ("spec", "components", index)
+        pods = mapping(component.get("podTemplate")).get("spec")
+        if not isinstance(pods, dict):
+            continue
+        pod = pod_of(source, pods, (*path, "podTemplate", "spec"))
+        if pod.gpus is None and not pod.slices and pod.command is None:
+            continue  # a frontend or router
+        nodes = _count(mapping(component.get("multinode")).get("nodeCount"))
+        place = source.place((*path, "multinode", "nodeCount"))
+        groups.append(
+            PodGroup(str(component.get("name", "")), source.place(path), _count(component.get("replicas")), [(pod, nodes)], place)
         )
     return groups
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.placement.command_lines import replicas_of_command, sliced, stage_order
 from planner.placement.engine_command import EngineCommand
-from planner.placement.gpu_words import gpus_of_node
+from planner.placement.gpu_words import gpus_of_node, gpus_of_words
 from planner.placement.inquiry import Inquiry, degrees_of, hosts_assumed, no_degrees, no_deployment
 from planner.placement.manifest_text import Pod
-from planner.placement.proposal import EngineSettings, ProposedDeployment, ProposedReplica
+from planner.placement.proposal import EngineSettings, ProposedDeployment, ProposedGpu, ProposedReplica, warning
 from planner.placement.seats import Host, Seats, all_hosts
 from planner.plan.shape import Degrees
 
@@ -62,6 +62,13 @@ def placed_group(request: Inquiry, group: PodGroup, seats: Seats) -> tuple[list[
     elif given != needed:
         faults.append(_count_mismatch(request, group, degrees, needed, given))
     faults += _larger_than_nodes(request, group)
+    exact = _exact(request, group, needed * group.replicas, faults)
+    if exact:
+        size = degrees.gpus
+        listed = [exact[start : start + size] for start in range(0, len(exact), size)]
+        ordered = [stage_order(gpus, degrees, settings.engine or "vllm") for gpus in listed]
+        given_replicas = tuple(ProposedReplica(degrees, gpus, group.place, None, partition) for gpus in ordered)
+        return [ProposedDeployment(name, group.place, given_replicas, settings)], faults
     hosts = _hosts(request, group)
     if not hosts:
         faults.append(hosts_assumed(group.place))
@@ -76,7 +83,7 @@ def placed_group(request: Inquiry, group: PodGroup, seats: Seats) -> tuple[list[
             message = f"no host is left for one of {group.replicas} replicas of {degrees.gpus} GPUs"
             faults.append(Diagnostic("GPU_COUNT_MISMATCH", message, hint, place=group.place))
             break
-        replicas.append(ProposedReplica(degrees, stage_order(gpus, degrees), group.place, None, partition))
+        replicas.append(ProposedReplica(degrees, stage_order(gpus, degrees, settings.engine or "vllm"), group.place, None, partition))
     return [ProposedDeployment(name, group.place, tuple(replicas), settings)], faults
 
 
@@ -135,6 +142,23 @@ def _larger_than_nodes(request: Inquiry, group: PodGroup) -> list[Diagnostic]:
     return found
 
 
+def _exact(request: Inquiry, group: PodGroup, ranks: int, faults: list[Diagnostic]) -> list[ProposedGpu]:
+    """GPUs that the annotations of the pods name, in rank order; empty where one has none, or names other nodes than its pod is bound to."""
+    words = [(word, pod.place) for pod, _ in group.pods for word in (pod.named_gpus or "").split()]
+    if not words or not all(pod.named_gpus for pod, _ in group.pods):
+        return []
+    found, wrong = gpus_of_words(words, request.fabric)
+    bound = [host for pod, _ in group.pods for host in pod.hosts]
+    if list(dict.fromkeys(gpu.node for gpu in found)) != list(dict.fromkeys(bound)):
+        hint = "bind the pods to the nodes that the annotation names, or take it out"
+        faults.append(
+            warning("GPUS_OF_OTHER_NODES", "the annotation planner/gpus names other nodes than the pods are bound to", hint, group.place)
+        )
+        return []
+    faults += wrong
+    return list(found) if len(found) == ranks else []
+
+
 def _hosts(request: Inquiry, group: PodGroup) -> list[Host]:
-    own = [Host(pod.host, pod.place) for pod, count in group.pods if pod.host is not None for _ in range(min(count, 1))]
+    own = [Host(host, pod.place) for pod, _ in group.pods for host in pod.hosts]
     return own or list(request.named_hosts())

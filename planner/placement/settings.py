@@ -58,7 +58,7 @@ def running(loaded: LoadedProblem, index: int, settings: EngineSettings) -> tupl
     changes: dict[str, Any] = {}
     rules = _engine(settings, EngineChoice(name=asked.engine.name, version=asked.engine.version), changes, faults)
     architecture = _model(loaded, index, settings, faults)
-    changes["precision"] = _precision(asked.precision, settings, architecture, faults)
+    changes["precision"] = _precision(asked.precision, settings, architecture, rules, faults)
     memory = asked.memory or Memory()
     given = {
         "gpu_memory_utilization": settings.gpu_memory_utilization,
@@ -128,7 +128,7 @@ def _model(loaded: LoadedProblem, index: int, settings: EngineSettings, faults: 
 
 
 def _precision(
-    asked: PrecisionChoice | None, settings: EngineSettings, architecture: ModelArchitecture, faults: list[Diagnostic]
+    asked: PrecisionChoice | None, settings: EngineSettings, architecture: ModelArchitecture, rules: Engine, faults: list[Diagnostic]
 ) -> PrecisionChoice | None:
     """Number formats as placed; a command without a format for the KV cache runs the engine's default, whatever the problem asks."""
     weights = settings.weights if settings.weights is not None else (asked.weights if asked is not None else None)
@@ -139,7 +139,7 @@ def _precision(
     wanted = asked.kv_cache if asked is not None else None
     if not settings.from_command:
         kv_cache = kv_cache if kv_cache is not None else wanted
-    elif wanted not in {None, "any"} and kv_cache != wanted:
+    elif wanted not in {None, "any"} and (kv_cache or rules.kv_cache_dtype(architecture)) != wanted:
         message = f"the problem asks for a {wanted} KV cache, the command runs {kv_cache or 'the default of its engine'}"
         faults.append(warning("SETTING_DIFFERS", message, f"add --kv-cache-dtype {wanted}", settings.places.get("kv_cache")))
     return None if weights is None and kv_cache is None else PrecisionChoice(weights=weights, kv_cache=kv_cache)

@@ -89,8 +89,17 @@ class TailDocument(Frozen):
     ttft_s: float
 
 
+class LimitsDocument(Frozen):
+    """What the engine of a replica is started with: lengths and chunk [tokens], sequences of one data-parallel rank, share of the GPU's memory."""
+
+    max_model_len: int
+    max_batched_tokens: int
+    max_num_seqs: int
+    gpu_memory_utilization: float
+
+
 class ReplicaDocument(Frozen):
-    """One replica: shape, ranks, memory, times."""
+    """One replica: shape, ranks, memory, times, and the limits that its memory was counted with."""
 
     shape: ShapeDocument
     ranks: tuple[RankDocument, ...]
@@ -102,6 +111,7 @@ class ReplicaDocument(Frozen):
     usd_per_million_output_tokens: float | None
     tail: TailDocument | None = None
     change: Literal["kept", "moved", "new"] | None = None
+    limits: LimitsDocument | None = None
 
 
 class EngineDocument(Frozen):
@@ -111,8 +121,24 @@ class EngineDocument(Frozen):
     version: str | None = None
 
 
+class CheckpointDocument(Frozen):
+    """The model's weights as they are published or stored: Hugging Face id (None for a config file of one's own), number formats, what it is made of.
+
+    `weights` is the format of the linear weights, `method` the quantization method ("" = none), `dtype` the 16 bits of the rest, `kv_cache` what the
+    checkpoint has scales for (None = nothing). `context` is the longest context of the model [tokens], 0 where it has no bound. `experts` of one layer.
+    """
+
+    hugging_face: str | None
+    weights: str
+    method: str
+    dtype: str
+    kv_cache: str | None
+    context: int
+    experts: int
+
+
 class DeploymentDocument(Frozen):
-    """All replicas of one deployment."""
+    """All replicas of one deployment; `request_tokens` is what one request of the workload needs [tokens]."""
 
     name: str
     model: str
@@ -125,6 +151,8 @@ class DeploymentDocument(Frozen):
     replicas: tuple[ReplicaDocument, ...]
     unserved: float = 0.0
     asked: AskedDocument | None = None
+    checkpoint: CheckpointDocument | None = None
+    request_tokens: int | None = None
 
 
 class AlternativeDocument(Frozen):
@@ -188,6 +216,21 @@ class DiagnosticDocument(Frozen):
     message: str
     hint: str = ""
     place: str = ""
+
+
+class NodeDocument(Frozen):
+    """A node that the plan uses, with the leaf switch it hangs on ("" where on none or on several).
+
+    It has `gpus` GPUs, of which those `taken` are somebody else's or failed; its scale-up domain spans `domain_nodes` nodes.
+    """
+
+    name: str
+    gpu: str
+    gpus: int
+    taken: tuple[int, ...]
+    domain: str
+    domain_nodes: int
+    leaf: str
 
 
 class ObjectiveDocument(Frozen):
@@ -293,6 +336,7 @@ class PlanDocument(Frozen):
     pareto: ParetoDocument | None = None
     current: CurrentDocument | None = None
     repairs: tuple[DiagnosticDocument, ...] = ()
+    nodes: tuple[NodeDocument, ...] = ()
     diagnostics: tuple[DiagnosticDocument, ...]
     fabric: FabricDocument | None = None
     provenance: ProvenanceDocument

@@ -1,0 +1,76 @@
+"""What a plan says so that it can be started: the engine's limits it was counted with, the checkpoint it serves, the nodes it uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from planner.candidates.settings import PoolSetting
+from planner.catalog.models import published_checkpoint
+from planner.diagnostics import PlannerError
+from planner.plan.document import CheckpointDocument, LimitsDocument, NodeDocument
+from planner.problem.load import LoadedProblem
+from planner.topology.fabric import Fabric
+from planner.topology.inventory import FREE
+
+PATHS = ("./", "../", "/", "~")
+"""How a model begins that is named by the path of its config."""
+
+
+def limits_document(setting: PoolSetting) -> LimitsDocument:
+    """Limits that memory and times of a replica were counted with; `max_num_seqs` is the engine's own limit of one data-parallel rank."""
+    inner = setting.setting
+    return LimitsDocument(
+        max_model_len=inner.max_model_len,
+        max_batched_tokens=inner.max_batched_tokens,
+        max_num_seqs=inner.max_num_seqs or setting.sequences_per_rank,
+        gpu_memory_utilization=inner.gpu_memory_utilization,
+    )
+
+
+def checkpoint_document(loaded: LoadedProblem, index: int) -> CheckpointDocument:
+    """Checkpoint of deployment `index`: a model of the catalog by its Hugging Face id, a config file of one's own by its formats only."""
+    architecture, asked = loaded.architectures[index], loaded.problem.deployments[index].model
+    scheme = architecture.quantization
+    try:
+        published = None if asked.endswith(".json") or asked.startswith(PATHS) else published_checkpoint(asked)
+    except PlannerError:  # the folder of a config
+        published = None
+    return CheckpointDocument(
+        hugging_face=published,
+        weights=architecture.dtype if scheme is None else scheme.weights,
+        method="" if scheme is None else scheme.method,
+        dtype=architecture.dtype,
+        kv_cache=None if scheme is None else scheme.kv_cache,
+        context=max(architecture.max_position, 0),
+        experts=max((kind.feed_forward.experts for kind in architecture.layer_kinds if kind.feed_forward is not None), default=0),
+    )
+
+
+def request_tokens(loaded: LoadedProblem, index: int) -> int:
+    """Tokens of one request of the workload, prompt and output."""
+    workload = loaded.problem.deployments[index].workload
+    return math.ceil(workload.prompt_tokens) + math.ceil(workload.output_tokens)
+
+
+def node_documents(fabric: Fabric, names: Iterable[str]) -> tuple[NodeDocument, ...]:
+    """Nodes of these names, each once, in the order of the topology; names of none are left out."""
+    inventory = fabric.inventory
+    rows = sorted({inventory.index[name] for name in names if name in inventory.index})
+    found = []
+    for row in rows:
+        scope = int(inventory.scope[row])
+        leaves = inventory.leaf_names[int(inventory.leaf[row])]
+        state = inventory.state[int(inventory.first_gpu[row]) : int(inventory.first_gpu[row + 1])].tolist()
+        found.append(
+            NodeDocument(
+                name=inventory.names[row],
+                gpu=fabric.pool(inventory.names[row]).gpu.name,
+                gpus=len(state),
+                taken=tuple(index for index, one in enumerate(state) if one != FREE),
+                domain=fabric.scopes.name(scope),
+                domain_nodes=len(fabric.scopes.rows(scope)),
+                leaf=leaves[0] if len(leaves) == 1 else "",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Command lines of the serving engines: one file an engine."""

@@ -1,0 +1,91 @@
+"""`trtllm-serve` with its LLM API configuration, one MPI rank a GPU.
+
+`max_batch_size` and `max_num_tokens` hold for one attention data-parallel rank. `free_gpu_memory_fraction` is the share of what weights and buffers leave
+free, so the plan's budget is turned into it:
+
+    fraction = (budget - weights - other) / (memory - weights - other)
+
+Source: NVIDIA/TensorRT-LLM commands/serve.py and llmapi/llm_args.py (KvCacheConfig, enable_attention_dp, pp_partition), examples/llm-api/llm_mgmn_trtllm_serve.sh.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from planner.diagnostics import Diagnostic
+from planner.launch.commands import Command, option
+from planner.launch.directory import refusal
+from planner.launch.replicas import Replica
+
+KV_CACHES = {"fp8": "fp8"}
+DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+LAUNCHER = "trtllm-llmapi-launch"
+"""Runs in every MPI rank of a replica on several nodes; rank 0 serves, the others work."""
+
+
+def faults(replica: Replica) -> list[Diagnostic]:
+    """What TensorRT-LLM cannot be told of a replica."""
+    found = []
+    where = f"deployments.{replica.deployment}.replicas.{replica.number}"
+    if replica.shape.dp > 1 and replica.shape.tp > 1:
+        hint = "plan for tp 1 with dp, or for sglang or vllm"
+        message = (
+            f"attention data parallelism puts every rank on its own requests; TP {replica.shape.tp} x DP {replica.shape.dp} mixes both"
+        )
+        found.append(refusal("ATTENTION_DP_LAYOUT", message, hint, where))
+    if not replica.even or len(replica.nodes) != len(replica.shares):
+        sizes = ", ".join(f"{share.node.name}: {len(share.gpus)}" for share in replica.shares)
+        hint = "every node runs as many ranks: choose other degrees"
+        found.append(refusal("UNEVEN_NODES", f"the ranks are not spread evenly ({sizes})", hint, where))
+    return found
+
+
+def command(replica: Replica, config: str) -> Command:
+    """Command of a replica, the same on every rank; `config` is the path of its LLM API configuration."""
+    shape, limits = replica.shape, replica.limits
+    found: list[tuple[str, ...]] = [
+        option("--backend", "pytorch"),
+        option("--host", "0.0.0.0"),  # noqa: S104 - a server for others
+        option("--port", replica.port),
+        option("--tp_size", shape.tp * shape.dp),
+    ]
+    if shape.pp > 1:
+        found.append(option("--pp_size", shape.pp))
+    if shape.ep > 1:
+        found.append(option("--ep_size", shape.ep))
+    found += [
+        option("--gpus_per_node", len(replica.shares[0].gpus)),
+        option("--max_batch_size", replica.sequences_per_rank),
+        option("--max_num_tokens", limits.max_batched_tokens),
+        option("--max_seq_len", limits.max_model_len),
+        option("--extra_llm_api_options", config),
+    ]
+    return Command(("trtllm-serve", replica.checkpoint.model), tuple(found))
+
+
+def configuration(replica: Replica) -> dict[str, Any]:
+    """LLM API options that the command line has no flag for."""
+    found: dict[str, Any] = {"enable_chunked_prefill": True}
+    if replica.checkpoint.dtype is not None:
+        found["dtype"] = DTYPES[replica.checkpoint.dtype]
+    if replica.shape.dp > 1:
+        found["enable_attention_dp"] = True
+    if replica.shape.pp > 1 and len(replica.shape.partition) == replica.shape.pp:
+        found["pp_partition"] = list(replica.shape.partition)
+    kv_cache: dict[str, Any] = {"free_gpu_memory_fraction": free_fraction(replica)}
+    if replica.checkpoint.kv_cache is not None:
+        kv_cache["dtype"] = KV_CACHES[replica.checkpoint.kv_cache]
+    found["kv_cache_config"] = kv_cache
+    return found
+
+
+def free_fraction(replica: Replica) -> float:
+    """Share of the memory free after loading that the KV cache may take, so that it takes what the plan counts with; rounded down to hundredths."""
+    memory, share = replica.memory, replica.limits.gpu_memory_utilization
+    held = memory.weights_gib + memory.other_gib
+    free = memory.budget_gib / share - held
+    wanted = memory.budget_gib - held
+    if not (math.isfinite(free) and math.isfinite(wanted)) or free <= 0 or wanted <= 0:
+        return 0.01
+    return max(math.floor(100.0 * min(wanted / free, 1.0) + 1e-9) / 100.0, 0.01)

@@ -1,0 +1,1 @@
+"""What a plan can be launched with: one file a target."""
