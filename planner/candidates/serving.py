@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from planner.candidates.settings import PoolSetting
 from planner.catalog.models import published_checkpoint
 from planner.diagnostics import PlannerError
-from planner.plan.document import CheckpointDocument, LimitsDocument, NodeDocument
+from planner.plan.serving import CheckpointDocument, LimitsDocument, NodeDocument
 from planner.problem.load import LoadedProblem
 from planner.topology.fabric import Fabric
 from planner.topology.inventory import FREE

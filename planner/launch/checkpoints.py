@@ -8,7 +8,8 @@ from planner.catalog.engines import Engine
 from planner.catalog.models import checkpoint_in_format, model
 from planner.diagnostics import Diagnostic, PlannerError
 from planner.launch.directory import caution, refusal
-from planner.plan.document import CheckpointDocument, DeploymentDocument, ReplicaDocument
+from planner.plan.document import DeploymentDocument, ReplicaDocument
+from planner.plan.serving import CheckpointDocument
 from planner.problem.precision import SIXTEEN_BITS
 
 FORMATS = {"vllm": frozenset({"fp8"}), "sglang": frozenset({"fp8", "bf16"}), "tensorrt-llm": frozenset({"fp8"})}

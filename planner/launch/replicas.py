@@ -11,16 +11,8 @@ from planner.diagnostics import Diagnostic, PlannerError
 from planner.launch.checkpoints import Checkpoint, checkpoint_of
 from planner.launch.directory import LaunchOptions, refusal
 from planner.launch.names import name_faults, node_faults
-from planner.plan.document import (
-    DeploymentDocument,
-    LimitsDocument,
-    MemoryDocument,
-    NodeDocument,
-    PlanDocument,
-    RankDocument,
-    ReplicaDocument,
-    ShapeDocument,
-)
+from planner.plan.document import DeploymentDocument, MemoryDocument, PlanDocument, RankDocument, ReplicaDocument, ShapeDocument
+from planner.plan.serving import LimitsDocument, NodeDocument
 
 FIRST_PORT = 8000
 FIRST_RENDEZVOUS_PORT = 29500

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from planner.plan.fabric import AskedDocument, FabricDocument
+from planner.plan.serving import CheckpointDocument, LimitsDocument, NodeDocument
 
 FORMAT_VERSION: Final = 1
 
@@ -89,15 +90,6 @@ class TailDocument(Frozen):
     ttft_s: float
 
 
-class LimitsDocument(Frozen):
-    """What the engine of a replica is started with: lengths and chunk [tokens], sequences of one data-parallel rank, share of the GPU's memory."""
-
-    max_model_len: int
-    max_batched_tokens: int
-    max_num_seqs: int
-    gpu_memory_utilization: float
-
-
 class ReplicaDocument(Frozen):
     """One replica: shape, ranks, memory, times, and the limits that its memory was counted with."""
 
@@ -119,22 +111,6 @@ class EngineDocument(Frozen):
 
     name: str
     version: str | None = None
-
-
-class CheckpointDocument(Frozen):
-    """The model's weights as they are published or stored: Hugging Face id (None for a config file of one's own), number formats, what it is made of.
-
-    `weights` is the format of the linear weights, `method` the quantization method ("" = none), `dtype` the 16 bits of the rest, `kv_cache` what the
-    checkpoint has scales for (None = nothing). `context` is the longest context of the model [tokens], 0 where it has no bound. `experts` of one layer.
-    """
-
-    hugging_face: str | None
-    weights: str
-    method: str
-    dtype: str
-    kv_cache: str | None
-    context: int
-    experts: int
 
 
 class DeploymentDocument(Frozen):
@@ -216,21 +192,6 @@ class DiagnosticDocument(Frozen):
     message: str
     hint: str = ""
     place: str = ""
-
-
-class NodeDocument(Frozen):
-    """A node that the plan uses, with the leaf switch it hangs on ("" where on none or on several).
-
-    It has `gpus` GPUs, of which those `taken` are somebody else's or failed; its scale-up domain spans `domain_nodes` nodes.
-    """
-
-    name: str
-    gpu: str
-    gpus: int
-    taken: tuple[int, ...]
-    domain: str
-    domain_nodes: int
-    leaf: str
 
 
 class ObjectiveDocument(Frozen):

@@ -22,7 +22,7 @@ from planner.launch.node_script import WAIT_FOR_ANY
 from planner.launch.pods import gpu_words
 from planner.launch.replicas import Replica, Share
 from planner.launch.targets.tensorrt_llm import configurations
-from planner.plan.document import NodeDocument
+from planner.plan.serving import NodeDocument
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 ONE_JOB = "launch.sbatch"
