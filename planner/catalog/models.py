@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from planner.catalog.architecture import ModelArchitecture
+from planner.catalog.architecture import LayerKind, ModelArchitecture
 from planner.catalog.hf_config import read_hf_config
 from planner.catalog.nearest import plain, unknown_name
 from planner.catalog.read import read_table
@@ -49,6 +49,16 @@ def model(name: str) -> ModelArchitecture:
     return _read(found)
 
 
+def same_model(one: ModelArchitecture, other: ModelArchitecture) -> bool:
+    """Tell whether two architectures are one model, whatever format their weights are stored in and whichever of them are kept in more bits."""
+    return one.hidden_size == other.hidden_size and _layers(one) == _layers(other)
+
+
+def _layers(architecture: ModelArchitecture) -> list[LayerKind]:
+    kinds = [replace(kind, kept_high=()) for kind in architecture.layer_kinds]
+    return [kinds[number] for number in architecture.layer_sequence]
+
+
 def published_checkpoint(name: str) -> str:
     """Hugging Face id of a model's checkpoint: the id itself where `name` is one, else the repository that the catalog's config was read from.
 
@@ -79,8 +89,7 @@ def checkpoint_in_format(name: str, weights: str) -> tuple[str, str] | None:
             continue
         found = _read(other)
         stored = found.dtype if found.quantization is None else found.quantization.weights
-        alike = (found.hidden_size, found.layer_kinds, found.layer_sequence) == (asked.hidden_size, asked.layer_kinds, asked.layer_sequence)
-        if alike and stored == weights:
+        if stored == weights and same_model(found, asked):
             return other, published_checkpoint(other)
     return None
 

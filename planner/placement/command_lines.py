@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from planner.catalog.architecture import ModelArchitecture
-from planner.catalog.models import model
+from planner.catalog.models import model, same_model
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.placement.engine_command import EngineCommand, engine_command, find_engine
 from planner.placement.engine_config import read_configuration
@@ -238,11 +238,6 @@ def sliced(degrees: Degrees, place: Place) -> Diagnostic:
     message = f"{degrees} over slices of GPUs (MIG): slices have neither NVLink nor peer access to one another"
     hint = "serve one replica of TP1 a slice, sized to the slice, or give whole cards"
     return Diagnostic("MIG_NO_MULTI_INSTANCE", message, hint, place=place)
-
-
-def same_model(one: ModelArchitecture, other: ModelArchitecture) -> bool:
-    """Tell whether two architectures are one model, whatever format their weights are stored in."""
-    return (one.hidden_size, one.layer_kinds, one.layer_sequence) == (other.hidden_size, other.layer_kinds, other.layer_sequence)
 
 
 def _deployment_of(request: Inquiry, command: EngineCommand, faults: list[Diagnostic]) -> str | None:

@@ -9,10 +9,9 @@ from typing import Any
 from planner.candidates.settings import PoolSetting, pool_settings
 from planner.catalog.architecture import ModelArchitecture
 from planner.catalog.engines import Engine, engine
-from planner.catalog.models import model
+from planner.catalog.models import model, same_model
 from planner.catalog.versions import version_key
 from planner.diagnostics import Diagnostic, Place, PlannerError
-from planner.placement.command_lines import same_model
 from planner.placement.proposal import EngineSettings, warning
 from planner.problem.documents import EngineChoice, Memory, PrecisionChoice
 from planner.problem.load import LoadedProblem

@@ -9,7 +9,7 @@ Source: vLLM 0.12 engine arguments, docs/serving/data_parallel_deployment.md and
 
 from __future__ import annotations
 
-from planner.catalog.engines import version_key
+from planner.catalog.collectives import version_key
 from planner.diagnostics import Diagnostic
 from planner.launch.commands import Command, Meeting, option
 from planner.launch.directory import refusal
