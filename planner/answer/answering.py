@@ -119,6 +119,9 @@ def answer_loaded(loaded: LoadedProblem, options: Options | None = None) -> Answ
     options.phase("evaluating shapes")
     if options.pareto is None:
         return answer_menu(loaded, build_menu(loaded, force=force), options)
+    if any(deployment.workload.buckets for deployment in loaded.problem.deployments):
+        message = "a front weighs money against one time per token, and every bucket has its own"
+        raise PlannerError([Diagnostic("RULES_NOT_TOGETHER", message, "leave `--pareto` out, or plan one length of requests")])
     menu = build_menu(loaded, force=force, every_batch=True)
     # The plan is the one that is found without the front, which alone needs smaller batches unless latency is asked.
     with _held(options):

@@ -12,11 +12,13 @@ from planner.answer.binding import binding_limits
 from planner.answer.changes import Change, changes, current_document
 from planner.answer.fabric import asked_document, fabric_document
 from planner.answer.losses import unserved
+from planner.answer.mix import mix_of
+from planner.answer.replica_document import replica_document, shape_document, spare_document
 from planner.answer.sources import plan_sources
 from planner.candidates.alternatives import ranked_alternatives
 from planner.candidates.checklist import checklist
 from planner.candidates.menu import TOKENS, Menu
-from planner.candidates.serving import checkpoint_document, limits_document, node_documents, request_tokens
+from planner.candidates.serving import checkpoint_document, node_documents, request_tokens
 from planner.catalog.digest import catalog_sha256
 from planner.cost.money import per_million_tokens
 from planner.diagnostics import Diagnostic
@@ -26,22 +28,18 @@ from planner.plan.document import (
     DeploymentDocument,
     DiagnosticDocument,
     EngineDocument,
-    MemoryDocument,
     ObjectiveDocument,
     PlanDocument,
     ProvenanceDocument,
-    RankDocument,
     RejectedDocument,
     ReplicaDocument,
     ShapeDocument,
-    TailDocument,
-    TimesDocument,
+    SpareDocument,
 )
-from planner.plan.outcome import Objective, Outcome, PlacedReplica
-from planner.plan.shape import Degrees, MemoryFigures, Rejection, Shape, TimeFigures
+from planner.plan.outcome import Objective, Outcome
+from planner.plan.shape import Degrees, Rejection
 from planner.problem.load import LoadedProblem
 
-GIB = 2.0**30
 MOST_REJECTED = 200  # of each deployment; the nearest misses come first
 
 
@@ -103,23 +101,6 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
     )
 
 
-def shape_document(shape: Shape, gpu_names: Sequence[str]) -> ShapeDocument:
-    """A shape of the menu as part of a document."""
-    degrees = shape.degrees
-    return ShapeDocument(
-        gpu=gpu_names[shape.pool],
-        tp=degrees.tensor_parallel,
-        pp=degrees.pipeline_parallel,
-        ep=degrees.expert_parallel,
-        dp=degrees.data_parallel,
-        batch=shape.batch,
-        locality=shape.locality,
-        partition=shape.partition,
-        weights_dtype=shape.weights_dtype,
-        kv_dtype=shape.kv_dtype,
-    )
-
-
 def _prices_known(menu: Menu, outcome: Outcome) -> bool:
     """Tell whether every shape has a price; a menu without any shape has none to show."""
     shapes = [replica.shape for replica in outcome.replicas] or list(menu.shapes)
@@ -135,76 +116,17 @@ def _diagnostic(item: Diagnostic) -> DiagnosticDocument:
     return DiagnosticDocument(code=item.code, severity=item.severity.value, message=item.message, hint=item.hint, place=place)
 
 
-def _memory(memory: MemoryFigures) -> MemoryDocument:
-    return MemoryDocument(
-        budget_gib=memory.budget / GIB,
-        weights_gib=memory.weights / GIB,
-        kv_gib=memory.kv / GIB,
-        other_gib=memory.other / GIB,
-        other_low_gib=memory.other_low / GIB,
-        other_high_gib=memory.other_high / GIB,
-        free_gib=memory.free / GIB,
-        max_sequences=memory.max_sequences,
-        stage=memory.stage,
-    )
-
-
-def _times(times: TimeFigures) -> TimesDocument:
-    return TimesDocument(
-        tpot_s=times.tpot,
-        ttft_s=times.ttft,
-        compute_s=times.compute,
-        tp_comm_s=times.tp_comm,
-        pp_comm_s=times.pp_comm,
-        ep_comm_s=times.ep_comm,
-        fixed_s=times.fixed,
-        prefill_compute_s=times.prefill_compute,
-        prefill_comm_s=times.prefill_comm,
-        queueing_s=times.queueing,
-        overhead=times.overhead,
-        efficiency=times.efficiency,
-        latency_efficiency=times.latency_efficiency,
-        bubble=times.bubble,
-    )
-
-
-def _replica(placed: PlacedReplica, menu: Menu, gpu_names: Sequence[str], price: float | None, change: Change | None) -> ReplicaDocument:
-    shape = placed.shape
-    per_token = None if price is None else float(per_million_tokens(price, shape.throughput))
-    return ReplicaDocument(
-        shape=shape_document(shape, gpu_names),
-        ranks=tuple(
-            RankDocument(
-                rank=rank.rank,
-                stage=rank.stage,
-                tp_rank=rank.tp_rank,
-                dp_rank=rank.dp_rank,
-                ep_rank=rank.ep_rank,
-                node=rank.node,
-                gpu=rank.gpu,
-                domain=rank.scope,
-            )
-            for rank in placed.ranks
-        ),
-        memory=_memory(shape.memory),
-        times=_times(shape.times),
-        capacity=shape.capacity,
-        price_per_hour=price,
-        throughput_tokens_s=shape.throughput,
-        usd_per_million_output_tokens=per_token,
-        tail=None if shape.tail is None else TailDocument(percentile=shape.tail.percentile, tpot_s=shape.tail.tpot, ttft_s=shape.tail.ttft),
-        change=change,
-        limits=limits_document(menu.setting_of(shape)),
-    )
-
-
 def _deployments(
     loaded: LoadedProblem, menu: Menu, outcome: Outcome, gpu_names: Sequence[str], priced: bool, changed: Sequence[Change | None]
 ) -> tuple[DeploymentDocument, ...]:
-    prices = replica_prices(loaded, outcome) if priced else [None] * len(outcome.replicas)
+    running = len(outcome.replicas)
+    prices = replica_prices(loaded, outcome) if priced else [None] * (running + len(outcome.spares))
+    spares: dict[int, list[SpareDocument]] = defaultdict(list)
+    for spare, price in zip(outcome.spares, prices[running:], strict=True):
+        spares[spare.shape.deployment].append(spare_document(spare, gpu_names, price))
     placed: dict[int, list[ReplicaDocument]] = defaultdict(list)
-    for replica, price, change in zip(outcome.replicas, prices, changed, strict=True):
-        placed[replica.shape.deployment].append(_replica(replica, menu, gpu_names, price, change))
+    for replica, price, change in zip(outcome.replicas, prices[:running], changed, strict=True):
+        placed[replica.shape.deployment].append(replica_document(replica, mix_of(loaded, menu, replica), gpu_names, price, change, menu))
     answer = []
     for index, deployment in enumerate(loaded.problem.deployments):
         replicas = placed.get(index, [])
@@ -215,7 +137,10 @@ def _deployments(
         # At the stated load the replicas run below their full batch; tokens are counted in proportion, which is a little pessimistic.
         full = tokens * min(1.0, menu.loads[index] / capacity) if capacity else 0.0
         served = menu.loads[index] if menu.load_units[index] == TOKENS else full
-        price = math.fsum(replica.price_per_hour or 0.0 for replica in replicas) if priced else None
+        if deployment.workload.buckets:
+            served = math.fsum(item.fraction * item.throughput_tokens_s for replica in replicas for item in replica.buckets)
+        paid = [*(item.price_per_hour for item in replicas), *(item.price_per_hour for item in spares[index])]
+        price = math.fsum(item or 0.0 for item in paid) if priced else None
         answer.append(
             DeploymentDocument(
                 name=deployment.name,
@@ -226,10 +151,11 @@ def _deployments(
                 capacity=capacity,
                 price_per_hour=price,
                 usd_per_million_output_tokens=None
-                if price is None or not tokens
+                if price is None or not min(served, tokens)
                 else float(per_million_tokens(price, min(served, tokens))),
                 replicas=tuple(replicas),
                 unserved=unserved(loaded, menu, outcome, index),
+                spares=tuple(spares[index]),
                 asked=asked_document(deployment),
                 checkpoint=checkpoint_document(loaded, index),
                 request_tokens=request_tokens(loaded, index),
@@ -239,16 +165,17 @@ def _deployments(
 
 
 def replica_prices(loaded: LoadedProblem, outcome: Outcome) -> list[float]:
-    """Price of each replica [$/h]: its GPUs, or its share of the nodes it opens where whole nodes are billed.
+    """Price of each replica, then of each set of spare GPUs [$/h]: its GPUs, or its share of the nodes it opens where whole nodes are billed.
 
     A node billed whole is shared between its replicas by the GPUs each uses, so the shares add up to the bill.
     """
     used: dict[str, int] = defaultdict(int)
-    for replica in outcome.replicas:
+    paid = (*outcome.replicas, *outcome.spares)
+    for replica in paid:
         for rank in replica.ranks:
             used[rank.node] += 1
     prices = []
-    for replica in outcome.replicas:
+    for replica in paid:
         pool = loaded.fabric.pools[replica.shape.pool]
         if pool.billing == "node" and pool.price_per_node is not None:
             prices.append(math.fsum(pool.price_per_node / used[rank.node] for rank in replica.ranks))
@@ -260,10 +187,10 @@ def replica_prices(loaded: LoadedProblem, outcome: Outcome) -> list[float]:
 def _rejected(rejected: Iterable[Rejection], names: Sequence[str], gpu_names: Sequence[str]) -> Iterable[RejectedDocument]:
     """Rejections of each deployment, nearest misses first, one for each set of degrees, pool and code."""
     for deployment, name in enumerate(names):
-        seen: set[tuple[int, Degrees, str]] = set()
+        seen: set[tuple[int, Degrees, str, str]] = set()
         own = [item for item in rejected if item.deployment == deployment]
         for item in sorted(own, key=nearness):
-            key = (item.pool, item.degrees, item.code)
+            key = (item.pool, item.degrees, item.code, item.bucket)
             if key in seen or len(seen) >= MOST_REJECTED:
                 continue
             seen.add(key)
@@ -282,6 +209,7 @@ def _rejected(rejected: Iterable[Rejection], names: Sequence[str], gpu_names: Se
                 code=item.code,
                 message=item.message,
                 shortfall=item.shortfall,
+                bucket=item.bucket,
             )
 
 

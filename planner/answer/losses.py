@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from planner.answer.mix import carried
 from planner.candidates.menu import Menu
 from planner.plan.outcome import Outcome, RankPlace
 from planner.problem.load import LoadedProblem
@@ -28,7 +29,7 @@ def unserved(loaded: LoadedProblem, menu: Menu, outcome: Outcome, index: int) ->
     deployment, load = loaded.problem.deployments[index], menu.loads[index]
     if not deployment.may_go_unserved or loaded.problem.objective == "throughput":
         return 0.0
-    promised = sum(replica.shape.capacity for replica in outcome.replicas if replica.shape.deployment == index)
+    promised = carried(loaded, menu, outcome, index)
     found = _worst(loaded, outcome, index)
     if deployment.resilience is not None and found is not None:
         promised = min(promised, found[1] / deployment.resilience.keep)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from planner.candidates.menu import Menu
 from planner.candidates.settings import PoolSetting
 from planner.catalog.step_times import step_constants
 from planner.plan.document import SourceDocument
 from planner.plan.outcome import Outcome
+from planner.plan.shape import Shape
+from planner.problem.workload import measured_for
 
 
 def plan_sources(menu: Menu, outcome: Outcome, names: list[str]) -> tuple[SourceDocument, ...]:
@@ -20,6 +24,7 @@ def plan_sources(menu: Menu, outcome: Outcome, names: list[str]) -> tuple[Source
         seen.add((shape.deployment, shape.pool))
         context = menu.setting_of(shape)
         name = names[shape.deployment]
+        found.extend(_figures_of_its_own(name, context, shape))
         found.append(_step_times(name, context))
         gpu = context.pool.gpu
         memory = gpu.memory
@@ -33,6 +38,17 @@ def plan_sources(menu: Menu, outcome: Outcome, names: list[str]) -> tuple[Source
             basis = "given" if source == "topology" else "datasheet"
             found.append(SourceDocument(deployment=name, figure=f"price of {gpu.name}", basis=basis, source=source))
     return tuple(found)
+
+
+def _figures_of_its_own(name: str, context: PoolSetting, shape: Shape) -> Iterator[SourceDocument]:
+    """Where the throughput comes from when the problem gives it."""
+    degrees = shape.degrees
+    key = (degrees.tensor_parallel, degrees.pipeline_parallel, degrees.expert_parallel, degrees.data_parallel)
+    gpu = context.pool.gpu.name
+    entry = measured_for(context.measured, gpu, key)
+    if entry is not None:
+        source = entry.source or "the problem's own figures"
+        yield SourceDocument(deployment=name, figure=f"throughput on {gpu}", basis="measured", source=source)
 
 
 def _step_times(name: str, context: PoolSetting) -> SourceDocument:

@@ -15,14 +15,17 @@ from planner.problem.precision import resolve_precisions
 
 SEQUENCES = "concurrent sequences"
 TOKENS = "output tokens/s"
+REQUESTS = "requests/s"
 
 
 def load_asked(question: Deployment) -> tuple[float, str]:
-    """Load of a deployment and its unit: whole sequences for a concurrency, output tokens/s for a request rate."""
+    """Load of a deployment and its unit: whole sequences for a concurrency, output tokens/s for a request rate, requests/s where it is in buckets."""
     workload = question.workload
     if workload.concurrency is not None:
         return float(math.ceil(workload.concurrency * (1.0 + question.headroom))), SEQUENCES
     rate = 0.0 if workload.request_rate is None else workload.request_rate
+    if workload.buckets:
+        return float(Fraction(rate) * (1 + Fraction(question.headroom))), REQUESTS
     return float(Fraction(rate) * Fraction(workload.output_tokens) * (1 + Fraction(question.headroom))), TOKENS
 
 

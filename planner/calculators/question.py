@@ -20,21 +20,11 @@ from planner.catalog.links import NIC_KINDS, Link, link
 from planner.cost.setting import Setting
 from planner.diagnostics import Diagnostic, Place, PlannerError, Severity
 from planner.plan.shape import Degrees
-from planner.problem.documents import (
-    LARGEST_DEGREE,
-    MOST_SEQUENCES,
-    MOST_TOKENS,
-    Deployment,
-    EngineChoice,
-    KvDtype,
-    Memory,
-    PrecisionChoice,
-    WeightsDtype,
-    Workload,
-)
+from planner.problem.documents import Deployment, EngineChoice, KvDtype, Memory, PrecisionChoice, WeightsDtype
 from planner.problem.precision import precision_notes, resolve_precisions
 from planner.problem.profiles import Profile, find_profile, unused_here
 from planner.problem.references import names_a_file, read_model_file
+from planner.problem.workload import LARGEST_DEGREE, MOST_SEQUENCES, MOST_TOKENS, Workload
 from planner.quantities import Kind
 
 WEIGHTS: Final = ("bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4")

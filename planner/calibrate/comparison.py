@@ -22,10 +22,11 @@ from planner.catalog.links import link
 from planner.cost.evaluation import evaluate
 from planner.cost.setting import Setting, ShapeArrays
 from planner.diagnostics import Diagnostic, Place, PlannerError
-from planner.problem.documents import Deployment, EngineChoice, PrecisionChoice, Workload
+from planner.problem.documents import Deployment, EngineChoice, PrecisionChoice
 from planner.problem.precision import resolve_precisions
 from planner.problem.profiles import Profile
 from planner.problem.references import names_a_file, read_model_file
+from planner.problem.workload import Workload
 
 FloatArray = NDArray[np.float64]
 

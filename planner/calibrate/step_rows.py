@@ -15,8 +15,8 @@ from typing import Final
 
 from planner.diagnostics import Diagnostic, Place, PlannerError
 from planner.plan.shape import Degrees
-from planner.problem.documents import LARGEST_DEGREE, MOST_SEQUENCES, MOST_TOKENS
 from planner.problem.source_text import decode, display_name, read_bounded
+from planner.problem.workload import LARGEST_DEGREE, MOST_SEQUENCES, MOST_TOKENS
 
 MOST_ROWS: Final = 100_000
 MOST_FAULTS: Final = 50

@@ -66,7 +66,7 @@ def evaluate_table(
         most = np.where(short, np.int64(0), most)
     for item in errors(graph_findings(context.setting)):
         refused += [
-            _rejection(context, grid[int(row)], item.code, f"{item.message}: {item.hint}", None) for row in np.flatnonzero(most >= 1)
+            rejection(context, grid[int(row)], item.code, f"{item.message}: {item.hint}", None) for row in np.flatnonzero(most >= 1)
         ]
         most = np.zeros_like(most)
     starved = [row for row in np.flatnonzero(most >= 1) if _lacks_slots(context, table, int(row))]
@@ -214,12 +214,12 @@ def _memory_rejection(context: PoolSetting, table: Evaluated, row: int) -> Rejec
         words = (
             f"short by {short / GIB:.1f} GiB a GPU{where}: weights {weights / GIB:.1f} + other {other / GIB:.1f} of {budget / GIB:.1f} GiB"
         )
-        return _rejection(context, layout, "WEIGHTS_DO_NOT_FIT" if weights > budget else "ACTIVATION", words, short / budget)
+        return rejection(context, layout, "WEIGHTS_DO_NOT_FIT" if weights > budget else "ACTIVATION", words, short / budget)
     short = weights + other + kv - budget
     tokens = context.setting.prompt_tokens + context.setting.output_tokens
     words = f"short by {short / GIB:.1f} GiB a GPU{where}: one sequence of {tokens:,.0f} tokens needs {kv / GIB:.1f} GiB of KV cache, "
     words += f"{max(budget - weights - other, 0.0) / GIB:.1f} of {budget / GIB:.1f} GiB are left beside the weights"
-    return _rejection(context, layout, "KV_DOES_NOT_FIT", words, short / budget)
+    return rejection(context, layout, "KV_DOES_NOT_FIT", words, short / budget)
 
 
 def _slots(context: PoolSetting, table: Evaluated, row: int) -> int | None:
@@ -239,7 +239,7 @@ def _lacks_slots(context: PoolSetting, table: Evaluated, row: int) -> bool:
 def _slots_rejection(context: PoolSetting, table: Evaluated, row: int) -> Rejection:
     slots, asked = _slots(context, table, row) or 0, context.setting.max_num_seqs
     words = f"{asked} sequences are asked for (max_num_seqs), the pool has state slots for {slots}: the engine refuses to start"
-    return _rejection(context, table.layouts[row], "STATE_SLOTS", words, asked / max(slots, 1) - 1.0)
+    return rejection(context, table.layouts[row], "STATE_SLOTS", words, asked / max(slots, 1) - 1.0)
 
 
 def _late_rejection(context: PoolSetting, layout: Layout, times: TimesTable, index: int) -> Rejection:
@@ -249,26 +249,27 @@ def _late_rejection(context: PoolSetting, layout: Layout, times: TimesTable, ind
     tpot, ttft = float(judged[0][index]), float(judged[1][index])
     if tpot > targets.tpot:
         words = f"{targets.words}time per token {tpot * 1e3:.1f} ms with one sequence, asked {targets.tpot * 1e3:.1f} ms"
-        return _rejection(context, layout, "TPOT_MISSED", words, tpot / targets.tpot - 1.0)
+        return rejection(context, layout, "TPOT_MISSED", words, tpot / targets.tpot - 1.0)
     words = f"{targets.words}time to first token {ttft:.2f} s with one sequence, asked {targets.ttft:.2f} s"
-    return _rejection(context, layout, "TTFT_MISSED", words, ttft / targets.ttft - 1.0)
+    return rejection(context, layout, "TTFT_MISSED", words, ttft / targets.ttft - 1.0)
 
 
 def _inefficient_rejection(context: PoolSetting, layout: Layout, times: TimesTable, index: int, batch: int) -> Rejection:
     """Say which efficiency a layout reaches."""
     reached, asked = float(times.efficiency[index]), context.targets.min_efficiency
     words = f"efficiency {reached:.0%} at batch {batch}, asked {asked:.0%}"
-    return _rejection(context, layout, "EFFICIENCY_TOO_LOW", words, asked / max(reached, 1e-9) - 1.0)
+    return rejection(context, layout, "EFFICIENCY_TOO_LOW", words, asked / max(reached, 1e-9) - 1.0)
 
 
 def _idle_rejection(context: PoolSetting, layout: Layout, batch: int) -> Rejection:
     """Say that some data-parallel ranks would have no sequence to work on."""
     ranks = layout.degrees.data_parallel
     words = f"batch {batch} leaves some of {ranks} data-parallel ranks idle"
-    return _rejection(context, layout, "BATCH_BELOW_DP", words, ranks / batch - 1.0)
+    return rejection(context, layout, "BATCH_BELOW_DP", words, ranks / batch - 1.0)
 
 
-def _rejection(context: PoolSetting, layout: Layout, code: str, message: str, shortfall: float | None) -> Rejection:
+def rejection(context: PoolSetting, layout: Layout, code: str, message: str, shortfall: float | None) -> Rejection:
+    """A layout that leaves the menu; a shortfall that is no finite number has no size."""
     size = shortfall if shortfall is None or math.isfinite(shortfall) else None
     locality = context.pool.levels[layout.replica_level]
     return Rejection(context.deployment, context.pool.index, layout.degrees, locality, code, message, size)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from planner.candidates.buckets import Evaluator, shapes_of
 from planner.candidates.columns import evaluate_layouts
 from planner.candidates.degrees import Layout, PoolRoom, layouts, pipeline_degrees, pool_room, stage_degrees, tensor_degrees
 from planner.candidates.direct_links import without_nvlink
@@ -19,7 +20,7 @@ from planner.plan.shape import Degrees, Rejection, Shape
 from planner.problem.load import LoadedProblem
 from planner.topology.fabric import Fabric, Pool
 
-SEQUENCES, TOKENS = "concurrent sequences", "output tokens/s"
+SEQUENCES, TOKENS, REQUESTS = "concurrent sequences", "output tokens/s", "requests/s"
 MOST_NAMED, MOST_REASONS = 8, 20
 
 
@@ -42,10 +43,8 @@ class Menu:
 
     def setting_of(self, shape: Shape) -> PoolSetting:
         """Setting that `shape` was evaluated with."""
-        return self.settings[shape.deployment, shape.pool, shape.weights_dtype, shape.kv_dtype]
-
-
-Evaluator = Callable[[PoolSetting, Sequence[Layout], float | None, bool], tuple[list[Shape], list[Rejection]]]
+        setting = self.settings[shape.deployment, shape.pool, shape.weights_dtype, shape.kv_dtype]
+        return setting if shape.bucket < 0 else setting.of_bucket(shape.bucket)
 
 
 def build_menu(
@@ -77,7 +76,7 @@ def build_menu(
                 settings[index, room.pool.index, precision.weights, precision.kv_cache] = setting
                 grid, refused = _legal_grid(loaded, setting, room, force)
                 rejected.extend(refused)
-                found, refused = evaluator(setting, grid, prices[room.pool.index], smaller)
+                found, refused = shapes_of(setting, grid, prices[room.pool.index], smaller, evaluator)
                 shapes.extend(found)
                 rejected.extend(refused)
     loads, units = zip(*(load_of(loaded, index) for index in range(len(loaded.problem.deployments))), strict=True)
@@ -121,13 +120,15 @@ def largest_batches(menu: Menu) -> Menu:
 
 
 def load_of(loaded: LoadedProblem, index: int) -> tuple[float, str]:
-    """Load of a deployment with its headroom, and its unit: sequences for a concurrency, output tokens/s for a rate."""
+    """Load of a deployment with its headroom, and its unit: sequences for a concurrency, output tokens/s for a rate, requests/s for one in buckets."""
     deployment = loaded.problem.deployments[index]
     workload = deployment.workload
     room = 1.0 + deployment.headroom
     if workload.concurrency is not None:
         return float(math.ceil(workload.concurrency * room)), SEQUENCES
     assert workload.request_rate is not None
+    if workload.buckets:
+        return workload.request_rate * room, REQUESTS
     return workload.request_rate * workload.output_tokens * room, TOKENS
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from planner.candidates.settings import PoolSetting
@@ -48,9 +47,8 @@ def checkpoint_document(loaded: LoadedProblem, index: int) -> CheckpointDocument
 
 
 def request_tokens(loaded: LoadedProblem, index: int) -> int:
-    """Tokens of one request of the workload, prompt and output."""
-    workload = loaded.problem.deployments[index].workload
-    return math.ceil(workload.prompt_tokens) + math.ceil(workload.output_tokens)
+    """Tokens of the longest request of the workload, prompt and output."""
+    return loaded.problem.deployments[index].workload.longest
 
 
 def node_documents(fabric: Fabric, names: Iterable[str]) -> tuple[NodeDocument, ...]:

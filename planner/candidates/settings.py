@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.candidates.batches import Targets
 from planner.catalog.engines import Engine, engine
@@ -14,6 +14,7 @@ from planner.cost.setting import Setting
 from planner.problem.documents import Deployment
 from planner.problem.load import LoadedProblem
 from planner.problem.precision import resolve_precisions
+from planner.problem.workload import MOST_SEQUENCES, Bucket, Measured
 from planner.topology.fabric import Pool
 
 
@@ -22,7 +23,7 @@ class PoolSetting:
     """One deployment in one precision on one pool.
 
     `sequences_per_rank` is the engine's own limit of running sequences on one data-parallel rank. `concurrency` is the load of a closed loop with
-    its headroom, None where a rate is offered.
+    its headroom, None where a rate is offered. `buckets` are those of the workload, of which the setting describes the longest.
     """
 
     deployment: int
@@ -32,6 +33,15 @@ class PoolSetting:
     targets: Targets
     sequences_per_rank: int
     concurrency: int | None
+    buckets: tuple[Bucket, ...] = ()
+    measured: tuple[Measured, ...] = ()
+
+    def of_bucket(self, number: int) -> PoolSetting:
+        """The same question for the requests of one bucket alone."""
+        bucket = self.buckets[number]
+        lengths = replace(self.setting, prompt_tokens=float(bucket.prompt_tokens), output_tokens=float(bucket.output_tokens))
+        # How many sequences a replica holds of one bucket says how much of it they take, not how many there are.
+        return replace(self, setting=lengths, concurrency=None if self.concurrency is None else MOST_SEQUENCES)
 
 
 def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[PoolSetting]:
@@ -40,6 +50,7 @@ def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[Poo
     architecture = loaded.architectures[index]
     rules = engine(deployment.engine.name, deployment.engine.version)
     workload, slo = deployment.workload, deployment.slo
+    prompt, output = max(workload.lengths, key=sum)
     concurrency = None if workload.concurrency is None else math.ceil(workload.concurrency * (1.0 + deployment.headroom))
     constants = step_constants(rules.name, pool.gpu.architecture)
     targets = Targets(
@@ -57,8 +68,8 @@ def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[Poo
             engine=rules.name if deployment.engine.version is None else f"{rules.name} {deployment.engine.version}",
             gpu=pool.gpu,
             paths=pool.paths,
-            prompt_tokens=float(workload.prompt_tokens),
-            output_tokens=float(workload.output_tokens),
+            prompt_tokens=float(prompt),
+            output_tokens=float(output),
             max_batched_tokens=batched_tokens(deployment, rules, pool.gpu),
             max_model_len=model_length(deployment),
             gpu_memory_utilization=utilization(deployment, rules),
@@ -66,7 +77,9 @@ def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[Poo
             profile=loaded.problem.profile,
             max_num_seqs=sequences_asked(deployment),
         )
-        yield PoolSetting(index, pool, rules, setting, targets, sequences_asked(deployment) or rules.sequences(pool.gpu), concurrency)
+        buckets, measured = workload.buckets or (), deployment.throughput or ()
+        slots = sequences_asked(deployment) or rules.sequences(pool.gpu)
+        yield PoolSetting(index, pool, rules, setting, targets, slots, concurrency, buckets, measured)
 
 
 def batched_tokens(deployment: Deployment, rules: Engine, gpu: Gpu) -> int:
@@ -83,7 +96,7 @@ def sequences_asked(deployment: Deployment) -> int:
 def model_length(deployment: Deployment) -> int:
     """Longest context reserved for: as asked, else just what a request of the workload needs."""
     asked = deployment.memory.max_model_len if deployment.memory is not None else None
-    return asked if asked is not None else deployment.workload.prompt_tokens + deployment.workload.output_tokens
+    return asked if asked is not None else deployment.workload.longest
 
 
 def utilization(deployment: Deployment, rules: Engine) -> float:

@@ -66,6 +66,7 @@ def judge(loaded: LoadedProblem, proposal: Proposal) -> Judgement:
     faults: list[Diagnostic] = list(proposal.diagnostics)
     placed = list(_survey(loaded, proposal, faults))
     if proposal.plan is None:
+        faults += _not_stated(loaded, proposal)
         _at_load(loaded, placed)
         plan = given_plan(loaded, placed)
     else:
@@ -74,7 +75,9 @@ def judge(loaded: LoadedProblem, proposal: Proposal) -> Judgement:
             _at_batch(one, one.given.batch or 1)
     by_path = {one.path: one for one in placed}
     found: list[Diagnostic] = []
-    found += _of_kinds(placed)
+    # Of a load in buckets, or of figures of one's own, the auditor looks at every length and at what was measured; here is only the longest.
+    asked = loaded.problem.deployments
+    found += _of_kinds(placed, {index for index, deployment in enumerate(asked) if deployment.workload.buckets or deployment.throughput})
     found += _of_places(loaded, placed)
     if proposal.plan is None:
         found += audited(loaded, plan, by_path, counted=any(item.code == "GPU_COUNT_MISMATCH" for item in faults))
@@ -85,6 +88,16 @@ def judge(loaded: LoadedProblem, proposal: Proposal) -> Judgement:
     found += _shared_domains(loaded, placed)
     every = _sorted([*faults, *located(found, places, by_path, proposal.file)])
     return Judgement(proposal, plan, every)
+
+
+def _not_stated(loaded: LoadedProblem, proposal: Proposal) -> Iterator[Diagnostic]:
+    """Say of a placement on GPUs alone that it leaves open what it is judged by: where the requests of every bucket go, what was measured."""
+    for asked in loaded.problem.deployments:
+        if asked.workload.buckets or asked.throughput:
+            what = "where the requests of every bucket go" if asked.workload.buckets else "what its replicas were measured to serve"
+            message = f"the placement does not say {what}, which {asked.name} is planned by"
+            place = next((given.place for given in proposal.deployments if given.name == asked.name), None)
+            yield Diagnostic("BUCKETS_NOT_STATED", message, "give a plan: `planner solve PROBLEM -o plan.json`", place=place)
 
 
 def _sorted(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -166,7 +179,7 @@ def _at_batch(one: Placed, batch: int) -> None:
     one.times = one.replica.times_at(batch) if batch >= 1 else None
 
 
-def _of_kinds(placed: Sequence[Placed]) -> Iterator[Diagnostic]:
+def _of_kinds(placed: Sequence[Placed], audited_alone: set[int]) -> Iterator[Diagnostic]:
     """What is true of a kind of replica wherever it stands: legality, memory, targets; told at the first of them with how many are alike."""
     groups: dict[tuple[int, int, int], list[Placed]] = defaultdict(list)
     for one in placed:
@@ -174,16 +187,18 @@ def _of_kinds(placed: Sequence[Placed]) -> Iterator[Diagnostic]:
     for alike in groups.values():
         first = alike[0]
         more = f" (and {len(alike) - 1} more replicas alike)" if len(alike) > 1 else ""
-        for item, place in _kind_findings(first):
+        for item, place in _kind_findings(first, legality_alone=first.index in audited_alone):
             yield replace(item, message=item.message + more, place=Place(path=place))
 
 
-def _kind_findings(first: Placed) -> Iterator[tuple[Diagnostic, str]]:
+def _kind_findings(first: Placed, *, legality_alone: bool) -> Iterator[tuple[Diagnostic, str]]:
     replica, runs = first.replica, first.replica.running
     contexts = {stage.pool.gpu.name: stage for stage in replica.stages}
     for stage in contexts.values():
         precision, gpu = stage.setting.precision, stage.pool.gpu
         yield from ((item, first.path) for item in violations(runs.architecture, precision, runs.engine, gpu, replica.degrees))
+    if legality_alone:
+        return
     for item, number in memory_findings(replica, max(first.batch, replica.degrees.data_parallel)):
         rank = None if number is None else number * replica.degrees.stage_gpus
         yield item, first.path if rank is None or rank >= len(first.given.gpus) else f"{first.path}.ranks.{rank}"

@@ -5,93 +5,34 @@ Keys may be added, never renamed. The order is stable and there are no wall time
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from planner.plan.fabric import AskedDocument, FabricDocument
+from planner.plan.figures import (
+    BucketDocument,
+    Frozen,
+    MemoryDocument,
+    RankDocument,
+    ShapeDocument,
+    SpareDocument,
+    TailDocument,
+    TimesDocument,
+)
 from planner.plan.serving import CheckpointDocument, LimitsDocument, NodeDocument
+
+__all__ = ["BucketDocument", "Frozen", "MemoryDocument", "RankDocument", "ShapeDocument", "SpareDocument", "TailDocument", "TimesDocument"]
 
 FORMAT_VERSION: Final = 1
 
 
-class Frozen(BaseModel):
-    """Immutable document part; unknown keys are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ShapeDocument(Frozen):
-    """Degrees and operating point of one replica."""
-
-    gpu: str
-    tp: int
-    pp: int
-    ep: int
-    dp: int
-    batch: int
-    locality: str
-    partition: tuple[int, ...] = ()
-    weights_dtype: str = ""
-    kv_dtype: str = ""
-
-
-class RankDocument(Frozen):
-    """One rank on one GPU."""
-
-    rank: int
-    stage: int
-    tp_rank: int
-    dp_rank: int
-    ep_rank: int
-    node: str
-    gpu: int
-    domain: str
-
-
-class MemoryDocument(Frozen):
-    """Memory of the fullest rank [GiB]."""
-
-    budget_gib: float
-    weights_gib: float
-    kv_gib: float
-    other_gib: float
-    other_low_gib: float
-    other_high_gib: float
-    free_gib: float
-    max_sequences: int
-    stage: int
-
-
-class TimesDocument(Frozen):
-    """Times [s] and derived shares of one replica at its batch."""
-
-    tpot_s: float
-    ttft_s: float
-    compute_s: float
-    tp_comm_s: float
-    pp_comm_s: float
-    ep_comm_s: float
-    fixed_s: float
-    prefill_compute_s: float
-    prefill_comm_s: float
-    queueing_s: float
-    overhead: float
-    efficiency: float
-    latency_efficiency: float
-    bubble: float
-
-
-class TailDocument(Frozen):
-    """Times at the percentile that the targets ask for [s]."""
-
-    percentile: float
-    tpot_s: float
-    ttft_s: float
-
-
 class ReplicaDocument(Frozen):
-    """One replica: shape, ranks, memory, times, and the limits that its memory was counted with."""
+    """One replica: shape, ranks, memory, times, and the limits that its memory was counted with.
+
+    Where the load is in buckets, batch, memory and times are those of the one that takes most of it.
+    """
 
     shape: ShapeDocument
     ranks: tuple[RankDocument, ...]
@@ -104,6 +45,8 @@ class ReplicaDocument(Frozen):
     tail: TailDocument | None = None
     change: Literal["kept", "moved", "new"] | None = None
     limits: LimitsDocument | None = None
+    # Left out where it says nothing: plans without it stay as they were before there was such a key.
+    buckets: tuple[BucketDocument, ...] = Field(default=(), exclude_if=not_)
 
 
 class EngineDocument(Frozen):
@@ -126,6 +69,7 @@ class DeploymentDocument(Frozen):
     usd_per_million_output_tokens: float | None
     replicas: tuple[ReplicaDocument, ...]
     unserved: float = 0.0
+    spares: tuple[SpareDocument, ...] = Field(default=(), exclude_if=not_)
     asked: AskedDocument | None = None
     checkpoint: CheckpointDocument | None = None
     request_tokens: int | None = None
@@ -152,6 +96,7 @@ class RejectedDocument(Frozen):
     code: str
     message: str
     shortfall: float | None = None
+    bucket: str = Field(default="", exclude_if=not_)
 
 
 class BindingDocument(Frozen):

@@ -45,10 +45,14 @@ class RankPlace:
 
 @dataclass(frozen=True, slots=True)
 class PlacedReplica:
-    """A replica of `shape` with its ranks in rank order (stage, then dp rank, then tp rank)."""
+    """A replica of `shape` with its ranks in rank order (stage, then dp rank, then tp rank).
+
+    `portions` are the shares of the buckets' loads that it serves, one per bucket; empty where the workload has no buckets.
+    """
 
     shape: Shape
     ranks: tuple[RankPlace, ...]
+    portions: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Outcome:
     """Answer of `solve`: `replicas` is empty when there is no plan, `objective` is then None.
 
     `interrupted` tells that Ctrl-C came, which leaves a proved plan proved but its ties as they were. `stays` tells of every replica
-    whether it runs in the current plan and stays as it is; empty where no plan runs.
+    whether it runs in the current plan and stays as it is; empty where no plan runs. `spares` are GPUs kept free, each set for a lost replica of its shape.
     """
 
     status: Status
@@ -77,6 +81,7 @@ class Outcome:
     diagnostics: tuple[Diagnostic, ...] = ()
     interrupted: bool = False
     stays: tuple[bool, ...] = ()
+    spares: tuple[PlacedReplica, ...] = ()
 
     @property
     def has_plan(self) -> bool:

@@ -99,6 +99,9 @@ class Shape:
     scale-up scope there is one group holding the whole replica.
     `capacity` is what one replica serves in units of the deployment's load (sequences for a concurrency, output tokens/s for a rate).
     `price` is $/h of one replica, billed per GPU. `comm_seconds` is the alpha-beta communication time of one decode step.
+    Where the workload has buckets, `parts` holds the shape as it serves each bucket alone (None where it may not), its `capacity` in requests/s or
+    sequences of that bucket, and `bucket` tells which one the other figures are of; the `capacity` of the whole is that at the workload's own mix
+    of the buckets it may serve.
     """
 
     deployment: int
@@ -119,6 +122,8 @@ class Shape:
     weights_dtype: str
     kv_dtype: str
     tail: TailFigures | None = None  # where the targets ask for a percentile
+    bucket: int = -1
+    parts: tuple[Shape | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +140,4 @@ class Rejection:
     code: str
     message: str
     shortfall: float | None = None
+    bucket: str = ""  # where only this bucket is not served

@@ -8,6 +8,7 @@ from planner.catalog.gpus import gpu
 from planner.diagnostics import Diagnostic, Place, PlannerError, Severity
 from planner.problem.documents import Deployment, Problem
 from planner.problem.domains_known import failure_domains_known
+from planner.problem.figures_known import figures_known
 from planner.problem.named_gpus import gpus_known
 from planner.problem.precision import precision_notes
 from planner.problem.references import Model
@@ -25,6 +26,7 @@ def agreement(
         if model is not None:
             yield from _context(deployment, model)
             yield from precision_notes(deployment, model.architecture)
+        yield from figures_known(deployment, fabric)
         yield from failure_domains_known(deployment, fabric)
         yield from gpus_known(deployment, fabric)
         yield from _priority(deployment)
@@ -49,17 +51,25 @@ def _context(deployment: Deployment, model: Model) -> Iterator[Diagnostic]:
     """A request, and the context asked for, fit the positions the model was made for."""
     longest = model.architecture.max_position
     asked = deployment.memory.max_model_len if deployment.memory is not None else None
-    tokens = deployment.workload.prompt_tokens + deployment.workload.output_tokens
     path = f"deployments.{deployment.name}"
     if longest <= 0:
         return
     if asked is not None and asked > longest:
         message = f"max_model_len {asked:,} is more than the {longest:,} positions of {model.architecture.name}"
         yield Diagnostic("CONTEXT_TOO_LONG", message, f"write at most {longest}", place=Place(path=f"{path}.memory.max_model_len"))
-    elif tokens > longest:
-        message = f"a request of {tokens:,} tokens is longer than the {longest:,} positions of {model.architecture.name}"
-        hint = f"prompt_tokens and output_tokens may add up to {longest}"
-        yield Diagnostic("CONTEXT_TOO_LONG", message, hint, place=Place(path=f"{path}.workload.prompt_tokens"))
+        return
+    for index, (prompt, output) in enumerate(deployment.workload.lengths):
+        if prompt + output > longest:
+            message = f"a request of {prompt + output:,} tokens is longer than the {longest:,} positions of {model.architecture.name}"
+            hint = f"prompt_tokens and output_tokens may add up to {longest}"
+            where = f"workload.{named_bucket(deployment, index)}prompt_tokens"
+            yield Diagnostic("CONTEXT_TOO_LONG", message, hint, place=Place(path=f"{path}.{where}"))
+
+
+def named_bucket(deployment: Deployment, index: int) -> str:
+    """Part of a path that leads to a bucket, by its name or position; nothing where lengths are given once."""
+    buckets = deployment.workload.buckets
+    return f"buckets.{buckets[index].name or index}." if buckets else ""
 
 
 def _budget(problem: Problem, fabric: Fabric) -> Iterator[Diagnostic]:

@@ -11,36 +11,30 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
+from planner.problem.fault import Fault
 from planner.problem.faults import (
-    Fault,
     budget_faults,
     deployment_faults,
     parallelism_faults,
     problem_faults,
     replicas_faults,
     slo_faults,
-    workload_faults,
 )
 from planner.problem.parts import Entry, Flag, Kind, Name, ProblemPart
 from planner.problem.rule_documents import MOST_PRIORITY, MOST_REPLICAS, Current, Resilience, Spread, all_or_nothing, lose_any, spread_over
-from planner.quantities import Fraction, MoneyPerHour, PerSecond, Seconds, Tokens
+from planner.problem.workload import MOST_SEQUENCES, MOST_TOKENS, Degree, Measured, Workload
+from planner.quantities import Fraction, MoneyPerHour, Seconds
 from planner.topology.document import TopologyDocument
 
 Objective = Literal["cost", "gpus", "latency", "throughput"]
 WeightsDtype = Literal["any", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
 KvDtype = Literal["any", "bf16", "fp16", "fp8", "int8"]
 
-# Bounds that no deployment reaches and slips of the pen do: beyond them a number is refused instead of planned for.
-MOST_TOKENS = 10_000_000
-MOST_SEQUENCES = 1_000_000
-LARGEST_DEGREE = 4096
 LARGEST_SEED = 2**31 - 1
 
 # Tags of the two forms of `topology`; they show up in validation errors and are no keys of the file.
 PATH_TAG = "<path>"
 INLINE_TAG = "<inline>"
-
-Degree = Annotated[int, Field(strict=True, ge=1, le=LARGEST_DEGREE)]
 
 
 def _one_or_many(value: Any) -> Any:
@@ -71,26 +65,6 @@ class EngineChoice(ProblemPart):
 
     name: str = Field(min_length=1, max_length=100, description="Engine by its catalog name: vllm, sglang, tensorrt-llm")
     version: str | None = Field(default=None, min_length=1, max_length=50, description="Version, in quotes; absent = the newest known")
-
-
-class Workload(ProblemPart):
-    """What is asked of a deployment: lengths of a request, and either sequences at once or requests per second."""
-
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["concurrency"]}, {"required": ["request_rate"]}]})
-
-    prompt_tokens: Tokens = Field(ge=1, le=MOST_TOKENS, description="Mean prompt length of a request [tokens]")
-    output_tokens: Tokens = Field(ge=1, le=MOST_TOKENS, description="Mean output length of a request [tokens]")
-    concurrency: Annotated[int, Field(strict=True, ge=1, le=MOST_SEQUENCES)] | None = Field(
-        default=None, description="Sequences served at once; give this or request_rate"
-    )
-    request_rate: Annotated[PerSecond, Field(gt=0, le=MOST_SEQUENCES)] | None = Field(
-        default=None, description="Requests offered, 4/s or 240/min; give this or concurrency"
-    )
-
-    @classmethod
-    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
-        """Exactly one load is given."""
-        return workload_faults(given)
 
 
 class Slo(ProblemPart):
@@ -189,7 +163,7 @@ class Deployment(ProblemPart):
     engine: Annotated[EngineChoice, BeforeValidator(_named, json_schema_input_type=EngineChoice | str)] = Field(
         default=EngineChoice(name="vllm"), description="Serving engine: a name, or name and version"
     )
-    workload: Workload = Field(description="Lengths of a request and the load")
+    workload: Workload = Field(description="Lengths of a request, or buckets of them, and the load")
     slo: Slo | None = Field(default=None, description="Latency targets")
     min_efficiency: Annotated[Fraction, Field(gt=0)] | None = Field(
         default=None, description="Least throughput per GPU, as a share of what one such GPU would reach"
@@ -215,6 +189,12 @@ class Deployment(ProblemPart):
     )
     may_go_unserved: Annotated[Fraction, BeforeValidator(all_or_nothing, json_schema_input_type=Fraction | bool)] = Field(
         default=0.0, description="Share of the load that may go unserved, or true for all of it"
+    )
+    spares: Annotated[int, Field(strict=True, ge=0, le=MOST_REPLICAS)] = Field(
+        default=0, description="Lost replicas of a shape that find GPUs kept free for them at once: 1 for N+1"
+    )
+    throughput: tuple[Measured, ...] | None = Field(
+        default=None, min_length=1, max_length=1000, description="Figures of one's own by GPU type and shape, in place of the model's"
     )
 
     @classmethod

@@ -7,39 +7,15 @@ documents made in code alike. A value of the wrong type is left to the document'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-Path = tuple[str | int, ...]
+from planner.problem.bucket_faults import rules_with_buckets, throughput_faults, workload_faults
+from planner.problem.fault import Fault, Path, get, items, whole
+
+__all__ = ["Fault", "document_faults"]
+
 DEGREES = ("tp", "pp", "ep", "dp")
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One disagreement: `path` leads from the part to the value at fault (empty = the part itself)."""
-
-    code: str
-    path: Path
-    message: str
-    hint: str
-
-
-def _get(part: object, key: str) -> Any:
-    return part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)
-
-
-def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def workload_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """Exactly one of concurrency and request_rate is given."""
-    closed, open_ = given.get("concurrency") is not None, given.get("request_rate") is not None
-    if closed and open_:
-        message = "both concurrency and request_rate are given, and each sets the load"
-        yield Fault("TWO_LOADS", ("request_rate",), message, "keep one of them")
-    elif not closed and not open_:
-        yield Fault("NO_LOAD", (), "no load is given", "add `concurrency: 32` (sequences at once) or `request_rate: 4/s`")
 
 
 def slo_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
@@ -59,13 +35,13 @@ def parallelism_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
         if not degrees:
             yield Fault("EMPTY_LIST", (name,), "no degree is allowed", f"write `{name}: 8` or `{name}: [4, 8]`, or leave `{name}` out")
         for index, degree in enumerate(degrees):
-            if degree in degrees[:index] and _whole(degree) is not None:
+            if degree in degrees[:index] and whole(degree) is not None:
                 yield Fault("DUPLICATE_VALUE", (name, index), f"{degree} is allowed twice", "remove one of them")
 
 
 def replicas_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
     """The least number of replicas is not above the most."""
-    least, most = _whole(given.get("min")), _whole(given.get("max"))
+    least, most = whole(given.get("min")), whole(given.get("max"))
     if least is not None and most is not None and least > most:
         yield Fault("MIN_ABOVE_MAX", ("min",), f"min {least} is above max {most}", f"write min at most {most}, or max at least {least}")
 
@@ -78,10 +54,13 @@ def spread_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def deployment_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """A request fits the longest context the engine is started for."""
-    workload, longest = given.get("workload"), _whole(_get(given.get("memory"), "max_model_len"))
-    prompt, output = _whole(_get(workload, "prompt_tokens")), _whole(_get(workload, "output_tokens"))
-    if longest is not None and prompt is not None and output is not None and prompt + output > longest:
+    """A request fits the longest context the engine is started for, and figures of one's own fit the workload."""
+    yield from throughput_faults(given)
+    workload, longest = given.get("workload"), whole(get(given.get("memory"), "max_model_len"))
+    for part in items(get(workload, "buckets")) or [workload]:
+        prompt, output = whole(get(part, "prompt_tokens")), whole(get(part, "output_tokens"))
+        if longest is None or prompt is None or output is None or prompt + output <= longest:
+            continue
         message = f"a request has {prompt} + {output} = {prompt + output} tokens, more than max_model_len {longest}"
         yield Fault("CONTEXT_TOO_LONG", ("memory", "max_model_len"), message, f"write at least {prompt + output}, or shorten the workload")
 
@@ -93,22 +72,28 @@ def budget_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def problem_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
-    """Names of deployments are unique."""
+    """Names of deployments are unique, and rules that exclude one another are not asked together."""
     deployments = given.get("deployments")
     if not isinstance(deployments, Sequence) or isinstance(deployments, str):
         return
+    for index, deployment in enumerate(deployments):
+        if given.get("current") is not None and get(deployment, "spares"):
+            message = "what runs already is kept where it is, and spares are placed with what is placed anew"
+            yield Fault("RULES_NOT_TOGETHER", ("deployments", index, "spares"), message, "leave `spares` or `current` out")
+        found = rules_with_buckets(deployment, given)
+        yield from (replace(fault, path=("deployments", index, *fault.path)) for fault in found)
     if given.get("current") is not None and given.get("objective", "cost") != "cost":
         message = "the price of a move is money, and money is not what is made least"
         yield Fault("RULES_NOT_TOGETHER", ("current",), message, "choose the objective cost, or leave current out")
     if given.get("objective") == "throughput":
         for index, deployment in enumerate(deployments):
-            if _get(deployment, "may_go_unserved"):
+            if get(deployment, "may_go_unserved"):
                 message = "the objective throughput serves the loads in proportion, as much as there is room for"
                 hint = "leave may_go_unserved out, or choose another objective"
                 yield Fault("RULES_NOT_TOGETHER", ("deployments", index, "may_go_unserved"), message, hint)
     first: dict[str, int] = {}
     for index, deployment in enumerate(deployments):
-        name = _get(deployment, "name")
+        name = get(deployment, "name")
         if not isinstance(name, str):
             continue
         if name in first:

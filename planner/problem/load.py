@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from planner.catalog.gpus import gpu
 from planner.catalog.measured import NOTHING, Measurements
 from planner.diagnostics import Diagnostic, Place, PlannerError, Severity, errors, raise_errors
 from planner.problem.agreement import agreement
+from planner.problem.catalog_names import with_catalog_names
 from planner.problem.companions import companion_findings, with_companions, without_silent_companions
 from planner.problem.current_plan import CurrentPlan, find_current
 from planner.problem.documents import Problem
@@ -161,9 +161,7 @@ def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProbl
     assert fabric is not None
     assert topology is not None
     models = [model for model in served if model is not None]
-    if problem.budget is not None and problem.budget.gpus:
-        named = {gpu(name).name: count for name, count in problem.budget.gpus.items()}
-        problem = problem.model_copy(update={"budget": problem.budget.model_copy(update={"gpus": named})})
+    problem = with_catalog_names(problem)
     sha256 = _digest(problem, topology, models, profile, current)
     problem = problem.model_copy(update={"profile": profile.base})
     return LoadedProblem(problem, fabric, tuple(model.architecture for model in models), sha256, tuple(faults), topology, profile, current)
@@ -293,7 +291,16 @@ def _digest(problem: Problem, topology: TopologyDocument, models: Sequence[Model
     for deployment, model in zip(written["deployments"], models, strict=True):
         deployment["model"] = model.contents
         without_silent_companions(deployment)
+        # What a problem does not ask does not change its digest, so that older plans stay known as plans of the same problem.
+        _drop_unasked(deployment, "throughput", "spares")
+        _drop_unasked(deployment["workload"], "buckets", "slices")
     return _sha256(written)
+
+
+def _drop_unasked(part: dict[str, Any], *keys: str) -> None:
+    for key in keys:
+        if not part[key]:
+            del part[key]
 
 
 def _sha256(contents: Any) -> str:

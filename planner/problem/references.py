@@ -62,6 +62,11 @@ def look_up(source: Source, folder: FilePath) -> References:
         if isinstance(asked, str) and asked:
             number = version if isinstance(version, str) else None
             _try(found, source, path, partial(engine, asked, number))
+        figures: Any = keys.get("throughput")
+        for number_of, entry in enumerate(figures if isinstance(figures, list) else ()):
+            measured = entry.get("gpu") if isinstance(entry, dict) else None
+            if isinstance(measured, str) and measured:
+                _try(found, source, (*here, "throughput", number_of, "gpu"), partial(gpu, measured))
     types = find(source.data, ("budget", "gpus"))
     for name in types if isinstance(types, dict) else ():
         _try(found, source, ("budget", "gpus", name), partial(gpu, name), key=True)

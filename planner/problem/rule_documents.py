@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from planner.problem.faults import Fault, spread_faults
+from planner.problem.fault import Fault
+from planner.problem.faults import spread_faults
 from planner.problem.parts import Kind, ProblemPart
 from planner.quantities import Fraction, Money, Seconds
 

@@ -11,7 +11,7 @@ from planner.plan.document import PlanDocument
 from planner.topology.fabric import Fabric
 from planner.topology.inventory import STATES
 
-FREE, TAKEN, FAILED = ".", "x", "!"
+FREE, TAKEN, FAILED, SPARE = ".", "x", "!", "s"
 MOST_LINES = 48
 
 
@@ -36,6 +36,8 @@ def replica_marks(plan: PlanDocument) -> dict[tuple[str, int], tuple[str, str]]:
                 if replica.shape.pp > 1:
                     label += f" stage {rank.stage}"
                 marks[rank.node, rank.gpu] = (str(rank.rank), label)
+        for spare in deployment.spares:
+            marks.update({(rank.node, rank.gpu): (SPARE, f"spare of {deployment.name}") for rank in spare.ranks})
     return marks
 
 

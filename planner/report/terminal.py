@@ -7,9 +7,11 @@ from itertools import groupby
 from typing import TypeVar
 
 from planner.plan.document import CheckDocument, DeploymentDocument, PlanDocument, RejectedDocument, ReplicaDocument, SourceDocument
+from planner.report.buckets import bucket_lines
 from planner.report.current import change_words, current_lines
 from planner.report.grid import grid_text
 from planner.report.pareto import pareto_lines
+from planner.report.spares import spare_lines
 from planner.report.words import gap_words, gibibytes, milliseconds, money, per_hour, percent, quantity_of, shape_words
 from planner.topology.fabric import Fabric
 
@@ -104,8 +106,10 @@ def deployment_lines(
         if deployment.usd_per_million_output_tokens is not None:
             parts.append(f"{money(deployment.usd_per_million_output_tokens, plan.currency)} per 1M output tokens")
         yield f"{name:<{width}}   {' · '.join(parts)}"
-        for line in _figures(replica, deployment, targets):
+        for line in (*_figures(replica, deployment, targets), *bucket_lines(replicas, deployment.load_unit)):
             yield f"  {line}"
+    for line in spare_lines(deployment, plan.currency):
+        yield f"  {line}"
     yield ""
 
 

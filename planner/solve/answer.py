@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.diagnostics import Diagnostic
 from planner.plan.outcome import Objective, Outcome, PlacedReplica, Status
 from planner.plan.shape import Shape
-from planner.solve.instance import Instance
+from planner.solve.model import Model
 from planner.solve.no_plan import plan_found, why_no_plan
 from planner.solve.objectives import decide
 from planner.solve.options import SolveOptions
@@ -89,34 +89,49 @@ def outcome_of(decision: Decision, fabric: Fabric, shapes: Sequence[Shape], runn
     assert decision.model is not None
     placed = place(decision.model, decision.values) if decision.placed is None else decision.placed
     chosen = decision.model.instance
-    replicas, stays = _replicas(fabric, chosen, placed, all_shapes(shapes, running), running)
+    replicas, stays, spares = _replicas(decision, fabric, placed, all_shapes(shapes, running), running)
     unit = "$/h" if fabric.currency == "USD" else f"{fabric.currency}/h"
     objectives = told(_recognised(decision, sum(stays)), touched_whole_scopes(chosen, placed), unit)
     return Outcome(
-        decision.status, objectives[0], replicas, decision.stopped_by, objectives[1:], interrupted=decision.interrupted, stays=stays
+        decision.status,
+        objectives[0],
+        replicas,
+        decision.stopped_by,
+        objectives[1:],
+        interrupted=decision.interrupted,
+        stays=stays,
+        spares=spares,
     )
 
 
 def _replicas(
-    fabric: Fabric, instance: Instance, placed: Sequence[Placed], shapes: Sequence[Shape], running: Sequence[PlacedReplica]
-) -> tuple[tuple[PlacedReplica, ...], tuple[bool, ...]]:
-    """Replicas on their GPUs, and which of them stay as they run."""
+    decision: Decision, fabric: Fabric, placed: Sequence[Placed], shapes: Sequence[Shape], running: Sequence[PlacedReplica]
+) -> tuple[tuple[PlacedReplica, ...], tuple[bool, ...], tuple[PlacedReplica, ...]]:
+    """Replicas on their GPUs, which of them stay as they run, and the GPUs that are kept free for lost ones."""
+    assert decision.model is not None
+    instance = decision.model.instance
     gpus = scope_gpus(fabric, instance, placed)
-    found, stays = [], []
+    found, stays, spares = [], [], []
     known = {_running_as(replica) for replica in running}
     sitting = {(replica.shape, frozenset((rank.node, rank.gpu) for rank in replica.ranks)): replica for replica in running}
     for replica in placed:
-        shape = shapes[int(instance.source[replica.shape])]
+        spare_of = -1 if instance.shapes.spare_of is None else int(instance.shapes.spare_of[replica.shape])
+        shape = shapes[spare_of if spare_of >= 0 else int(instance.source[replica.shape])]
         pool = int(instance.shapes.pool[replica.shape])
         groups = [gpus[pool, group.scope].rank_places(group.positions) for group in replica.groups]
+        if spare_of >= 0:
+            spares.append(PlacedReplica(shape, number_ranks(shape.degrees, groups)))
+            continue
         if replica.stays is None:
-            one = PlacedReplica(shape, number_ranks(shape.degrees, groups))
+            served = portions(decision.model, decision.values, replica.shape)
+            shape = as_served(decision.model, decision.values, replica.shape, shape)
+            one = PlacedReplica(shape, number_ranks(shape.degrees, groups), served)
         else:
             one = sitting[shape, frozenset((node, gpu) for group in groups for node, gpu, _ in group)]
         found.append(one)
         # A search that ended early may start anew, on the very same GPUs, what runs there: nothing has to move for it.
         stays.append(_running_as(one) in known)
-    return tuple(found), tuple(stays)
+    return tuple(found), tuple(stays), tuple(spares)
 
 
 def _running_as(replica: PlacedReplica) -> tuple[object, ...]:
@@ -143,6 +158,28 @@ def _recognised(decision: Decision, stays: int) -> Decision:
 
 def _not_above(stage: Stage, lower: Mapping[str, int]) -> int | None:
     return None if stage.bound is None else min(stage.bound, stage.value - lower[stage.name])
+
+
+def portions(model: Model, values: Sequence[int], shape: int) -> tuple[float, ...]:
+    """Shares of the buckets that one replica of a shape serves, its even part of the slices that go to the shape; empty without buckets."""
+    instance = model.instance
+    slicing = instance.slicing_of(int(instance.shapes.deployment[shape]))
+    if slicing is None:
+        return ()
+    replicas = slicing.slices * values[model.count[shape]]
+    taken = (model.slices.get((shape, bucket)) for bucket in slicing.buckets)
+    return tuple(0.0 if variable is None else values[variable] / replicas for variable in taken)
+
+
+def as_served(model: Model, values: Sequence[int], number: int, shape: Shape) -> Shape:
+    """A chosen shape; where it serves buckets, with the figures of the one that takes most of it."""
+    taken = {
+        bucket: use * values[model.slices[number, bucket]]
+        for bucket, use in model.instance.served_buckets(number).items()
+        if (number, bucket) in model.slices
+    }
+    main = shape.parts[max(taken, key=lambda bucket: taken[bucket])] if any(taken.values()) else None
+    return shape if main is None else replace(main, parts=shape.parts, capacity=shape.capacity)
 
 
 def told(decision: Decision, touched: int, money_unit: str) -> tuple[Objective, ...]:

@@ -26,6 +26,9 @@ def greatest_counts(instance: Instance) -> list[int]:
         bound = instance.pools[int(columns.pool[shape])].slots(int(columns.size[shape])) // int(columns.groups[shape])
         if instance.objective != "throughput" and columns.capacity[shape] > 0:
             bound = min(bound, max(_needed(instance, shape), instance.limits[deployment].minimum))
+        if instance.spare[shape]:
+            bounds.append(min(bound, instance.rules_of(deployment).spares))
+            continue
         maximum = instance.limits[deployment].maximum
         bounds.append(bound if maximum is None else min(bound, maximum))
     return bounds
@@ -43,7 +46,10 @@ def _needed(instance: Instance, shape: int) -> int:
     columns = instance.shapes
     deployment, capacity = int(columns.deployment[shape]), int(columns.capacity[shape])
     load = int(instance.loads[deployment])
-    resilience = instance.rules_of(deployment).resilience
+    resilience, slicing = instance.rules_of(deployment).resilience, instance.slicing_of(deployment)
+    if slicing is not None:
+        # All slices of the buckets that it serves, at most.
+        return -(-slicing.slices * sum(instance.served_buckets(shape).values()) // slicing.unit)
     if resilience is None:
         return -(-load // capacity)
     rest = rest_of(load, resilience.keep.numerator, resilience.keep.denominator)

@@ -6,7 +6,8 @@ from operator import le
 
 import numpy as np
 
-from planner.solve.instance import BoolArray, Container, Instance, IntArray
+from planner.solve.buckets import NOT_SERVED
+from planner.solve.instance import BoolArray, Container, Instance, IntArray, ShapeColumns
 
 MOST_PAIRS = 100_000
 """Pairs of shapes that are compared at once."""
@@ -35,6 +36,9 @@ def dominators(instance: Instance, losers: IntArray, winners: IntArray, ties: bo
     fits &= (won.groups == 1) | (won.container <= column(keeps_together))
     fits &= ~won.within_part | lost.within_part[:, None]
     copies = -(-column(lost.capacity) // np.maximum(won.capacity, 1))
+    if lost.use is not None and won.use is not None:
+        serves, copies = _of_buckets(instance, lost, won, copies, ties)
+        fits &= serves
     fits &= copies * won.groups <= column(lost.groups) * (column(lost.size) // won.size)
     if instance.move_price is not None:
         # Every replica that is placed anew is a move, so that only one may stand in for one.
@@ -54,6 +58,25 @@ def dominators(instance: Instance, losers: IntArray, winners: IntArray, ties: bo
     return answer
 
 
+def _of_buckets(instance: Instance, lost: ShapeColumns, won: ShapeColumns, copies: IntArray, ties: bool) -> tuple[BoolArray, IntArray]:
+    """Whether a winner serves all buckets that a loser does (with `ties`: none slower), and how many copies have the room of one loser.
+
+    Both [losers, winners]; loads that are not in buckets keep their `copies`. A winner takes over all slices of the loser, so that a bucket that is not
+    to be split stays whole.
+    """
+    assert lost.use is not None
+    assert won.use is not None
+    sliced = np.array([instance.slicing_of(number) is not None for number in lost.deployment.tolist()], dtype=bool)[:, None]
+    mine, theirs = lost.use[:, None, :], won.use[None, :, :]
+    asked = mine != NOT_SERVED
+    good = theirs != NOT_SERVED
+    if ties and lost.bucket_tpot is not None and won.bucket_tpot is not None:
+        good = good & (won.bucket_tpot[None, :, :] <= lost.bucket_tpot[:, None, :])
+    serves: BoolArray = (good | ~asked).all(axis=2) | ~sliced
+    needed = np.where(asked & good, -(-theirs // np.maximum(mine, 1)), 0).max(axis=2)
+    return serves, np.where(sliced, needed, copies)
+
+
 def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None = None) -> BoolArray:
     """Mask of the shapes that the answer may need: those that fit somewhere and no other dominates.
 
@@ -67,7 +90,7 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
     # Replicas that stay need no slot; there are only so many of them, so that they replace nothing and nothing replaces them.
     keep = (np.array(slots, dtype=np.int64) >= columns.groups) | instance.kept
     if covers:
-        keep &= columns.capacity > 0
+        keep &= (columns.capacity > 0) | instance.spare
     else:
         return keep
     for deployment, limits in enumerate(instance.limits):
@@ -75,7 +98,9 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
         if limits.maximum is not None or limits.one_shape or instance.rules_of(deployment).spread is not None:
             continue
         by_pool: dict[int, list[int]] = {}
-        for shape in _best_of_equals(instance, np.flatnonzero((columns.deployment == deployment) & ~instance.kept), keep, ties, worst):
+        own = np.flatnonzero((columns.deployment == deployment) & ~instance.kept & ~instance.spare)
+        sliced = instance.slicing_of(deployment) is not None
+        for shape in own[keep[own]].tolist() if sliced else _best_of_equals(instance, own, keep, ties, worst):
             by_pool.setdefault(int(columns.pool[shape]), []).append(shape)
         for together in by_pool.values():
             others = np.array(together, dtype=np.int64)
@@ -84,6 +109,9 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
                 for shape, better in zip(losers.tolist(), dominators(instance, losers, others, ties, worst), strict=True):
                     if keep[shape] and bool((better & keep[others]).any()):
                         keep[shape] = False
+    if columns.spare_of is not None:
+        # Copies of a winner fit into the spares of the shape they stand in for, so that spares need no shapes but those of what is left.
+        keep &= ~instance.spare | np.isin(columns.spare_of, instance.source[keep & ~instance.spare])
     return keep
 
 

@@ -113,9 +113,11 @@ def greedy(model: Model, seed: int = 0) -> tuple[int, ...] | None:
     """Cheapest counts over many orders of the deployments, or None when none of them serves every load.
 
     Weights are prices where the objective is cost, GPUs otherwise. Only rows over counts are respected here; where a model has others the
-    caller completes the counts to a solution or drops them.
+    caller completes the counts to a solution or drops them. Loads in buckets and spares are left to the solver.
     """
     instance = model.instance
+    if instance.slicing or instance.shapes.spare_of is not None:
+        return None
     weights = instance.shapes.price if instance.objective == "cost" else instance.shapes.gpus
     slack = _Slack(model)
     ranked = [

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.solve.buckets import NOT_SERVED, Slicing
 from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, TOKEN_TIME_UNITS
 
 IntArray = NDArray[np.int64]
@@ -37,7 +39,9 @@ class ShapeColumns:
     or mesh, where `within_part`), all of them inside one `container`. `capacity` is what a replica serves [units of load x the
     deployment's scale, rounded down], `share` the same as a share of the load [1e-6, rounded down], `price` what it costs billed by GPU
     [1e-6 $/h], `comm` its communication time of one decode step [ns], `tpot` and `ttft` its times [ns]. Shapes of one deployment with the
-    same `form` are one shape to its user, on different pools.
+    same `form` are one shape to its user, on different pools. Where loads are in buckets, `use` [n, buckets] is what one slice of a bucket takes of a
+    replica [`Slicing.unit`-ths, rounded up; `NOT_SERVED` where it may not serve the bucket] and `bucket_tpot` [n, buckets] the time per token there [ns].
+    A shape whose `spare_of` [n] is not -1 serves nothing: its replicas are GPUs kept free for replicas of the shape with that source.
     """
 
     deployment: IntArray
@@ -53,6 +57,9 @@ class ShapeColumns:
     tpot: IntArray
     ttft: IntArray
     form: IntArray
+    use: IntArray | None = None
+    bucket_tpot: IntArray | None = None
+    spare_of: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.deployment)
@@ -74,7 +81,11 @@ class ShapeColumns:
 
     def take(self, chosen: IntArray | BoolArray) -> ShapeColumns:
         """Only the chosen shapes, by index or mask."""
-        return ShapeColumns(**{name: getattr(self, name)[chosen] for name in self.__dataclass_fields__})
+        columns: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            column = getattr(self, name)
+            columns[name] = None if column is None else column[chosen]
+        return ShapeColumns(**columns)
 
 
 @dataclass(frozen=True)
@@ -156,7 +167,8 @@ class DeploymentRules:
     """Rules of one deployment about where its replicas stand and what may be missing; None and 0 where it asks nothing.
 
     Deployments of a higher `priority` are served first where load may go unserved. `only` names the kind of domain that tells the GPUs which the
-    deployment may use from the others (numbered 0); empty where it may use all.
+    deployment may use from the others (numbered 0); empty where it may use all. `spares` is the number of replicas of every shape in use that must
+    find GPUs kept free for them at once.
     """
 
     spread: Spread | None = None
@@ -164,6 +176,7 @@ class DeploymentRules:
     priority: int = 0
     may_go_unserved: Fraction = Fraction(0)
     only: str = ""
+    spares: int = 0
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -198,7 +211,7 @@ class Instance:
 
     `loads` [units of load x the deployment's scale, rounded up], one per deployment, as `limits`. `objective` is cost, gpus, latency or
     throughput. `priced` tells whether money may break ties. `source` maps a shape to its index in the caller's list. `rules` are empty where no
-    deployment has any. `seats` are replicas that run already: their shapes are shapes of the instance (of one group that holds all of the
+    deployment has any, `slicing` where no load is in buckets. `seats` are replicas that run already: their shapes are shapes of the instance (of one group that holds all of the
     replica's GPUs) which exist only there. `move_price` is what every other replica costs besides [1e-6 $/h], None where no plan runs yet.
     """
 
@@ -211,6 +224,7 @@ class Instance:
     priced: bool = True
     source: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     rules: tuple[DeploymentRules, ...] = ()
+    slicing: tuple[Slicing | None, ...] = ()
     seats: tuple[Seat, ...] = ()
     move_price: int | None = None
 
@@ -238,6 +252,27 @@ class Instance:
     def rules_of(self, deployment: int) -> DeploymentRules:
         """Rules of one deployment about where its replicas stand."""
         return self.rules[deployment] if self.rules else NO_RULES
+
+    @cached_property
+    def spare(self) -> BoolArray:
+        """Mask of the shapes [n] that only keep GPUs free."""
+        spare_of = self.shapes.spare_of
+        return np.zeros(len(self.shapes), dtype=np.bool_) if spare_of is None else np.asarray(spare_of >= 0, dtype=np.bool_)
+
+    def serving(self, deployment: int) -> IntArray:
+        """Indices of the shapes of one deployment that serve its load."""
+        return np.flatnonzero((self.shapes.deployment == deployment) & ~self.spare)
+
+    def slicing_of(self, deployment: int) -> Slicing | None:
+        """Buckets of the load of one deployment; None where it has none."""
+        return self.slicing[deployment] if self.slicing else None
+
+    def served_buckets(self, shape: int) -> dict[int, int]:
+        """Use of a replica of a shape by one slice of each bucket that it may serve; empty where its load is not in buckets."""
+        slicing, use = self.slicing_of(int(self.shapes.deployment[shape])), self.shapes.use
+        if slicing is None or use is None:
+            return {}
+        return {bucket: int(use[shape, bucket]) for bucket in slicing.buckets if use[shape, bucket] != NOT_SERVED}
 
     def may_go_unserved(self, deployment: int) -> int:
         """Most load of a deployment that may go unserved, in units of `loads`."""

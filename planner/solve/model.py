@@ -11,6 +11,7 @@ from planner.solve.instance import Instance
 from planner.solve.layout import Item, PoolLayout, ScopeClass, lay_out
 from planner.solve.located import Located
 from planner.solve.program import Program, add_term
+from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, TOKEN_TIME_UNITS
 
 
 class Opened(NamedTuple):
@@ -67,7 +68,7 @@ class Model:
     """A program under construction: `count[s]` is the variable n_s, `cost` the money as a linear expression [1e-6 $/h].
 
     `share` is the variable of the served share of every load when throughput is asked, else None. `unserved` holds the variable of the load of a
-    deployment that goes unserved, where some may. `only` names, for a deployment that may not use all GPUs, the kind of domain that tells them apart.
+    deployment that goes unserved, where some may. `slices` [(shape, bucket)] counts the slices of a bucket that go to a shape. `only` names, for a deployment that may not use all GPUs, the kind of domain that tells them apart.
     """
 
     instance: Instance
@@ -77,6 +78,7 @@ class Model:
     cost: dict[int, int]
     share: int | None = None
     unserved: dict[int, int] = field(default_factory=dict)
+    slices: dict[tuple[int, int], int] = field(default_factory=dict)
     only: dict[int, str] = field(default_factory=dict)
     keep_whole: bool = False
 
@@ -102,7 +104,8 @@ class Model:
         found: dict[int, dict[int, int]] = {}
         for pool in self.pools:
             for (shape, of_kind), touched in pool.located.touching.items():
-                if of_kind == kind and self.instance.shapes.deployment[shape] == deployment:
+                # GPUs kept free are no replicas.
+                if of_kind == kind and self.instance.shapes.deployment[shape] == deployment and not self.instance.spare[shape]:
                     weight = 1 if weights is None else weights[shape]
                     for label, terms in touched.items():
                         for variable, times in terms.items():
@@ -110,9 +113,22 @@ class Model:
         return found
 
     def token_time(self) -> dict[int, int]:
-        """Time per token of every replica over the share of the load it can carry, summed over replicas, as a linear expression [us]."""
-        times = self.instance.shapes.token_time.tolist()
-        return {variable: time for variable, time in zip(self.count, times, strict=True) if time}
+        """Time per token of every replica over the share of the load it can carry, summed over replicas, as a linear expression [us].
+
+        Of a load in buckets it is the time per token of every slice where it is served, weighted by its share of the load.
+        """
+        shapes = self.instance.shapes
+        times = shapes.token_time.tolist()
+        sliced = {shape for shape, _ in self.slices}
+        terms = {
+            variable: time for shape, (variable, time) in enumerate(zip(self.count, times, strict=True)) if time and shape not in sliced
+        }
+        for (shape, bucket), variable in self.slices.items():
+            slicing = self.instance.slicing_of(int(shapes.deployment[shape]))
+            if slicing is not None and shapes.bucket_tpot is not None:
+                whole_in_us = SHARE_UNITS * TIME_UNITS // TOKEN_TIME_UNITS
+                add_term(terms, variable, int(shapes.bucket_tpot[shape, bucket]) * slicing.shares[bucket] // (whole_in_us * slicing.slices))
+        return terms
 
     def communication(self) -> dict[int, int]:
         """Communication time of one decode step summed over replicas, as a linear expression [ns]."""
@@ -129,6 +145,31 @@ class Model:
             for variable in pool.in_use.values():
                 add_term(terms, variable, 1)
         return terms
+
+
+def _reach(model: Model) -> list[int]:
+    """Share of every load [1e-6] that all replicas there is room for would serve; of a load in buckets that of the bucket with least room."""
+    instance, upper = model.instance, model.program.upper
+    reach = [0] * instance.deployments
+    by_bucket: dict[tuple[int, int], int] = {}
+    for shape, (deployment, share) in enumerate(zip(instance.shapes.deployment.tolist(), instance.shapes.share.tolist(), strict=True)):
+        reach[deployment] += share * upper[model.count[shape]]
+        for bucket, use in instance.served_buckets(shape).items():
+            key = deployment, bucket
+            by_bucket[key] = by_bucket.get(key, 0) + most_slices(instance, shape, use, upper[model.count[shape]])
+    for deployment, slicing in enumerate(instance.slicing):
+        if slicing is not None:
+            least = min(by_bucket.get((deployment, bucket), 0) for bucket in slicing.buckets)
+            reach[deployment] = least * SHARE_UNITS // slicing.slices
+    return reach
+
+
+def most_slices(instance: Instance, shape: int, use: int, replicas: int) -> int:
+    """Slices of a bucket that so many replicas of a shape have room for; no more than there are unless the load served is to be greatest."""
+    slicing = instance.slicing_of(int(instance.shapes.deployment[shape]))
+    assert slicing is not None
+    room = slicing.unit * replicas // max(use, 1)
+    return room if instance.objective == "throughput" else min(slicing.slices, room)
 
 
 class Rule(NamedTuple):
@@ -174,10 +215,7 @@ def build(instance: Instance, rules: Sequence[Rule], keep_whole: bool = False) -
     cost = dict(zip(count, instance.shapes.price.tolist(), strict=True))
     model = Model(instance, program, count, tuple(pools), cost, keep_whole=keep_whole)
     if instance.objective == "throughput":
-        reach = [0] * instance.deployments
-        for deployment, share, variable in zip(instance.shapes.deployment.tolist(), instance.shapes.share.tolist(), count, strict=True):
-            reach[deployment] += share * program.upper[variable]
-        model.share = program.add_variable(0, min(reach, default=0))
+        model.share = program.add_variable(0, min(_reach(model), default=0))
     for rule in rules:
         rule.apply(model)
     return model

@@ -135,7 +135,7 @@ def least_threshold(search: Search, instance: Instance, name: str, times: IntArr
     """Bisect over the distinct times of the shapes; a result without a solution when even the largest threshold gives none."""
     # No plan can be faster than the fastest shape of its slowest deployment.
     asked = [deployment for deployment in range(instance.deployments) if instance.must_serve(deployment)]
-    least = max((int(times[instance.of_deployment(deployment)].min()) for deployment in asked), default=0)
+    least = max((int(times[instance.serving(deployment)].min()) for deployment in asked), default=0)
     thresholds = sorted({int(time) for time in times.tolist() if time >= least})
     best: Threshold | None = None
     low, high, proved = 0, len(thresholds) - 1, 0

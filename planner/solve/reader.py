@@ -27,6 +27,8 @@ from planner.solve.instance import (
 )
 from planner.solve.running import all_shapes, scopes_of, seats_of
 from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, ceil_money, ceil_units, floor_money, floor_units, load_scale
+from planner.solve.slicing import read_slicing
+from planner.solve.spare_shapes import with_spares
 
 if TYPE_CHECKING:
     from planner.plan.outcome import PlacedReplica
@@ -47,6 +49,7 @@ def read(
     pools = fabric.pools
     fresh, shapes = len(shapes), all_shapes(shapes, running)
     scales = [load_scale(load, [shape.capacity for shape in shapes if shape.deployment == number]) for number, load in enumerate(loads)]
+    sliced = read_slicing(problem, shapes, loads, scales)
     columns = ShapeColumns(
         deployment=_column(shape.deployment for shape in shapes),
         pool=_column(shape.pool for shape in shapes),
@@ -64,6 +67,8 @@ def read(
         tpot=_column(round(shape.times.tpot * TIME_UNITS) for shape in shapes),
         ttft=_column(round(shape.times.ttft * TIME_UNITS) for shape in shapes),
         form=_forms(shapes, pools),
+        use=sliced.use,
+        bucket_tpot=sliced.tpot,
     )
     budget = problem.budget
     limited = {} if budget is None or budget.gpus is None else budget.gpus
@@ -71,29 +76,32 @@ def read(
     rules = tuple(_rules(deployment, masks) for deployment in problem.deployments)
     domains = DomainNumbers(fabric, sorted({kind for rule in rules for kind in rule.kinds}), masks)
     scopes = tuple(read_pool(fabric, pool, domains) for pool in pools)
-    return Instance(
-        shapes=columns,
-        loads=_column(ceil_units(load, scale) for load, scale in zip(loads, scales, strict=True)),
-        pools=scopes,
-        limits=tuple(
-            ReplicaLimits()
-            if deployment.replicas is None
-            else ReplicaLimits(deployment.replicas.min or 0, deployment.replicas.max, deployment.replicas.one_shape)
-            for deployment in problem.deployments
-        ),
-        budget=Budget(
-            None if budget is None or budget.per_hour is None else floor_money(budget.per_hour),
-            tuple(
-                GpuBudget(name, tuple(pool.index for pool in pools if pool.gpu.name == name), limit)
-                for name, limit in sorted(limited.items())
+    return with_spares(
+        Instance(
+            shapes=columns,
+            loads=_column(ceil_units(load, scale) for load, scale in zip(loads, scales, strict=True)),
+            pools=scopes,
+            limits=tuple(
+                ReplicaLimits()
+                if deployment.replicas is None
+                else ReplicaLimits(deployment.replicas.min or 0, deployment.replicas.max, deployment.replicas.one_shape)
+                for deployment in problem.deployments
             ),
-        ),
-        objective=problem.objective,
-        priced=all(pools[pool].price_per_gpu is not None for pool in {shape.pool for shape in shapes}),
-        source=np.arange(len(shapes), dtype=np.int64),
-        rules=rules if any(rule != NO_RULES for rule in rules) else (),
-        seats=seats_of(fabric, scopes, running, {shape: fresh + number for number, shape in enumerate(shapes[fresh:])}),
-        move_price=None if problem.current is None else ceil_money(problem.current.price_per_hour),
+            budget=Budget(
+                None if budget is None or budget.per_hour is None else floor_money(budget.per_hour),
+                tuple(
+                    GpuBudget(name, tuple(pool.index for pool in pools if pool.gpu.name == name), limit)
+                    for name, limit in sorted(limited.items())
+                ),
+            ),
+            objective=problem.objective,
+            priced=all(pools[pool].price_per_gpu is not None for pool in {shape.pool for shape in shapes}),
+            source=np.arange(len(shapes), dtype=np.int64),
+            rules=rules if any(rule != NO_RULES for rule in rules) else (),
+            seats=seats_of(fabric, scopes, running, {shape: fresh + number for number, shape in enumerate(shapes[fresh:])}),
+            move_price=None if problem.current is None else ceil_money(problem.current.price_per_hour),
+            slicing=sliced.slicing,
+        )
     )
 
 
@@ -104,6 +112,7 @@ def _rules(deployment: Deployment, masks: Iterable[str]) -> DeploymentRules:
         # A share is read as it is written: 0.8 is 4/5.
         resilience=None if resilience is None else Resilience(resilience.lose, Fraction(repr(float(resilience.keep)))),
         priority=deployment.priority,
+        spares=deployment.spares,
         may_go_unserved=Fraction(repr(float(deployment.may_go_unserved))),
         only=next((kind for kind in masks if kind in {PINNED + deployment.name, FORBIDDEN + deployment.name}), ""),
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from planner.plan.diff import Snapshot
-from planner.plan.outcome import Outcome, PlacedReplica, RankPlace
+from planner.plan.outcome import Outcome, RankPlace
 from planner.plan.shape import Shape
 from planner.problem.load import LoadedProblem
 
@@ -171,7 +171,7 @@ def _renamed(
     def moved(rank: RankPlace) -> RankPlace:
         return replace(rank, node=node_of.get(rank.node, rank.node), gpu=gpu_of[rank.node][rank.gpu], scope=scopes[rank.node])
 
-    return replace(outcome, replicas=tuple(PlacedReplica(item.shape, tuple(map(moved, item.ranks))) for item in outcome.replicas))
+    return replace(outcome, replicas=tuple(replace(item, ranks=tuple(map(moved, item.ranks))) for item in outcome.replicas))
 
 
 def _gpus(loaded: LoadedProblem, target: str, content: Content, before: Content) -> dict[int, int]:

@@ -4,7 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from planner.problem.document_types import homes_of_keys, keys_of, type_at
-from planner.problem.documents import Deployment, Problem, Replicas, Workload
+from planner.problem.documents import Deployment, Problem, Replicas
+from planner.problem.workload import Workload
 
 DEPLOYMENT = {"name": "chat", "model": "m", "workload": {"prompt_tokens": 10, "output_tokens": 5, "concurrency": 2}}
 

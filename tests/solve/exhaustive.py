@@ -7,6 +7,7 @@ from functools import cache
 from itertools import combinations, product
 
 from planner.solve.instance import Container, Instance, PoolScopes
+from tests.solve.exhaustive_buckets import greatest_share, serves
 
 Scope = tuple[int, ...]
 
@@ -118,7 +119,10 @@ def best(instance: Instance) -> tuple[int, ...] | None:
     for s in range(len(columns)):
         pool = instance.pools[int(columns.pool[s])]
         bound = sum(int(free) // int(columns.size[s]) for free in pool.free) // int(columns.groups[s])
-        if instance.objective != "throughput":
+        if instance.spare[s]:
+            bounds.append(min(bound, instance.rules_of(int(columns.deployment[s])).spares))
+            continue
+        if instance.objective != "throughput" and instance.slicing_of(int(columns.deployment[s])) is None:
             deployment = int(columns.deployment[s])
             needed = -(-int(instance.loads[deployment]) // int(columns.capacity[s]))
             bound = min(bound, max(needed, instance.limits[deployment].minimum))
@@ -153,20 +157,30 @@ def _value(instance: Instance, counts: tuple[int, ...]) -> tuple[int, ...] | Non
     gpus = columns.gpus
     shares = []
     for deployment in range(instance.deployments):
-        own = [s for s in range(len(columns)) if columns.deployment[s] == deployment]
+        own = [s for s in range(len(columns)) if columns.deployment[s] == deployment and not instance.spare[s]]
+        if not all(kept_free(instance, counts, s) >= min(instance.rules_of(deployment).spares, counts[s]) for s in own):
+            return None
         limits = instance.limits[deployment]
         replicas = sum(counts[s] for s in own)
         if replicas < limits.minimum or (limits.maximum is not None and replicas > limits.maximum):
             return None
         if limits.one_shape and sum(1 for s in own if counts[s]) > 1:
             return None
+        if instance.slicing_of(deployment) is not None:
+            if instance.objective == "throughput":
+                if replicas == 0:
+                    return None
+                shares.append(greatest_share(instance, deployment, counts))
+            elif not serves(instance, deployment, counts):
+                return None
+            continue
         if instance.objective == "throughput":
             if replicas == 0:
                 return None
             shares.append(sum(int(columns.share[s]) * counts[s] for s in own))
         elif sum(int(columns.capacity[s]) * counts[s] for s in own) < instance.loads[deployment]:
             return None
-    used = [s for s in range(len(columns)) if counts[s]]
+    used = [s for s in range(len(columns)) if counts[s] and (instance.objective == "gpus" or not instance.spare[s])]
     if instance.objective == "gpus":
         return (sum(int(gpus[s]) * counts[s] for s in used),)
     if instance.objective == "latency":
@@ -174,3 +188,11 @@ def _value(instance: Instance, counts: tuple[int, ...]) -> tuple[int, ...] | Non
     if instance.objective == "throughput":
         return (-min(shares),)
     return (0,)
+
+
+def kept_free(instance: Instance, counts: tuple[int, ...], shape: int) -> int:
+    """Sets of GPUs that are kept free for a shape."""
+    spare_of = instance.shapes.spare_of
+    if spare_of is None:
+        return 0
+    return sum(count for s, count in enumerate(counts) if spare_of[s] == instance.source[shape])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.solve.buckets import NOT_SERVED, Slicing
 from planner.solve.instance import Budget, Container, DeploymentRules, Instance, PoolScopes, ReplicaLimits, ShapeColumns
 
 
@@ -26,6 +27,7 @@ class ShapeRow:
     comm: int = 0
     tpot: int = 10
     ttft: int = 100
+    use: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,16 @@ def columns_of(rows: Sequence[ShapeRow], loads: Sequence[int]) -> ShapeColumns:
         tpot=column("tpot"),
         ttft=column("ttft"),
         form=np.arange(len(rows), dtype=np.int64),
+        **bucket_columns(rows),
     )
+
+
+def bucket_columns(rows: Sequence[ShapeRow]) -> dict[str, np.ndarray]:
+    most = max(len(row.use) for row in rows)
+    if not most:
+        return {}
+    use = np.array([(*row.use, *(NOT_SERVED,) * (most - len(row.use))) for row in rows], dtype=np.int64)
+    return {"use": use, "bucket_tpot": np.array([[row.tpot] * most for row in rows], dtype=np.int64)}
 
 
 def instance_of(
@@ -109,6 +120,7 @@ def instance_of(
     budget: Budget | None = None,
     objective: str = "cost",
     rules: Sequence[DeploymentRules] = (),
+    slicing: Sequence[Slicing | None] = (),
 ) -> Instance:
     return Instance(
         shapes=columns_of(rows, loads),
@@ -119,6 +131,7 @@ def instance_of(
         objective=objective,
         source=np.arange(len(rows), dtype=np.int64),
         rules=tuple(rules),
+        slicing=tuple(slicing),
     )
 
 
@@ -183,3 +196,26 @@ def random_instance(seed: int, objective: str | None = None) -> Instance:
     limits = [ReplicaLimits(draw.choice([0, 0, 0, 2]), draw.choice([None, None, None, 3]), draw.random() < 0.2) for _ in range(deployments)]
     budget = Budget(draw.choice([None, None, draw.randint(15, 70)]))
     return instance_of(rows, loads, pools, limits, budget, objective or draw.choice(["cost", "cost", "gpus", "latency", "throughput"]))
+
+
+def random_bucket_instance(seed: int, objective: str | None = None) -> Instance:
+    """A tiny question whose first load is in buckets, and now and then a second one that is not."""
+    draw = random.Random(seed)
+    pools = [pool_of([ScopeRow(draw.randint(1, 4), 4) for _ in range(draw.randint(1, 2))]) for _ in range(draw.choice([1, 2]))]
+    slices, buckets = draw.randint(1, 3), draw.randint(1, 3)
+    loads = [draw.randint(buckets, 9)]
+    rows = []
+    for _ in range(draw.randint(1, 3)):
+        size = draw.choice([1, 1, 2, 4])
+        use = tuple(draw.choice([NOT_SERVED, *[draw.randint(1, 12)] * 5]) for _ in range(buckets))
+        rows.append(
+            ShapeRow(size, draw.randint(1, 5), draw.randint(1, 4) * size, 0, draw.randrange(len(pools)), tpot=draw.randint(5, 9), use=use)
+        )
+    if draw.random() < 0.4:
+        loads.append(draw.randint(1, 4))
+        rows.append(ShapeRow(1, draw.randint(1, 2), draw.randint(1, 3), 1, draw.randrange(len(pools))))
+    whole = Slicing(slices, 10, (10**6 // buckets,) * buckets, tuple(loads[0] // buckets + 1 for _ in range(buckets)))
+    limits = [ReplicaLimits(draw.choice([0, 0, 2]), draw.choice([None, None, 3]), draw.random() < 0.2) for _ in loads]
+    budget = Budget(draw.choice([None, None, draw.randint(4, 20)]))
+    asked = objective or draw.choice(["cost", "cost", "gpus", "throughput"])
+    return instance_of(rows, loads, pools, limits, budget, asked, slicing=[whole, *(None for _ in loads[1:])])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from planner.audit.case import Case
 from planner.audit.checks import (
     billing,
+    buckets,
     budget,
     current,
     degrees,
@@ -24,6 +25,7 @@ from planner.audit.checks import (
     priority,
     replicas,
     resilience,
+    spares,
     spread,
     times,
 )
@@ -48,11 +50,13 @@ CHECKS: tuple[Check, ...] = (
     Check("memory", memory.check),
     Check("times", times.check),
     Check("load", load.check),
+    Check("buckets", buckets.check),
     Check("priority", priority.check),
     Check("billing", billing.check),
     Check("budget", budget.check),
     Check("replicas", replicas.check),
     Check("spread", spread.check),
+    Check("spares", spares.check),
     Check("pin", pin.check),
     Check("resilience", resilience.check),
     Check("current", current.check),

@@ -10,6 +10,7 @@ from planner.audit.case import Case
 from planner.audit.columns import PRICE
 from planner.audit.findings import deployment_place, differs, finding
 from planner.audit.money import replica_prices, unpriced_pools
+from planner.audit.spare_gpus import with_spares
 from planner.diagnostics import Diagnostic, Place
 
 TOLERANCE = 1e-6
@@ -17,6 +18,7 @@ TOLERANCE = 1e-6
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic for every price that is not what the GPUs used cost."""
+    case = with_spares(case)
     if case.plan.currency != case.fabric.currency:
         yield finding("CURRENCY_MISMATCH", "currency", f"the plan counts in {case.plan.currency}", f"prices are in {case.fabric.currency}")
     if case.plan.cost_per_hour is not None:

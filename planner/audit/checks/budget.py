@@ -9,6 +9,7 @@ import numpy as np
 from planner.audit.case import Case
 from planner.audit.findings import finding
 from planner.audit.money import replica_prices
+from planner.audit.spare_gpus import with_spares
 from planner.catalog.gpus import gpu
 from planner.diagnostics import Diagnostic
 
@@ -18,6 +19,7 @@ TOLERANCE = 1e-9
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic for every limit that is exceeded."""
+    case = with_spares(case)
     budget = case.problem.budget
     if budget is None:
         return

@@ -8,6 +8,7 @@ from planner.audit.case import Case
 from planner.audit.columns import ReplicaRow
 from planner.audit.families import LARGEST_BATCH, LARGEST_DEGREE
 from planner.audit.findings import finding
+from planner.audit.spare_gpus import with_spares
 from planner.diagnostics import Diagnostic
 from planner.plan.document import ShapeDocument
 
@@ -16,6 +17,7 @@ DEGREES = (("tp", "tensor parallelism"), ("pp", "pipeline parallelism"), ("ep", 
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic per replica and broken rule; replicas of one shape are looked at once and reported each."""
+    case = with_spares(case)
     for rows in case.groups:
         faults = tuple(_faults(case, case.rows[int(rows[0])]))
         for index in rows if faults else ():

@@ -1,4 +1,7 @@
-"""Every deployment carries the load asked of it, and no replica claims to carry more than its batch or its throughput."""
+"""Every deployment carries the load asked of it, and no replica claims to carry more than its batch or its throughput.
+
+What serves a load in buckets is looked at by the check of that name.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,8 @@ def _carries(case: Case) -> FloatArray:
 
 def _capacities(case: Case) -> Iterator[Diagnostic]:
     claimed, carries = case.replicas.figure("capacity"), _carries(case)
-    agrees = np.isclose(claimed, carries, rtol=TOLERANCE, atol=0.0) | (case.row_asked < 0)
+    in_buckets = np.array([bool(asked.workload.buckets) for asked in case.problem.deployments] + [True])[case.row_asked]
+    agrees = np.isclose(claimed, carries, rtol=TOLERANCE, atol=0.0) | in_buckets
     for index in np.flatnonzero(~agrees):
         yield finding(
             "CAPACITY_MISMATCH",
@@ -62,6 +66,6 @@ def _coverage(case: Case) -> Iterator[Diagnostic]:
         load, unit = load_asked(asked)
         total = carried.get(asked.name)
         # What may go unserved is judged by the check of that rule.
-        if total is not None and not asked.may_go_unserved and not total >= load * (1 - TOLERANCE):
+        if total is not None and not asked.may_go_unserved and not asked.workload.buckets and not total >= load * (1 - TOLERANCE):
             message = f"its replicas carry {total:g} of {load:g} {unit}: {load - total:g} missing"
             yield finding("LOAD_NOT_COVERED", deployment_place(asked.name), message, "add a replica or a larger shape")

@@ -9,6 +9,7 @@ import numpy as np
 from planner.audit.case import Case
 from planner.audit.columns import BoolArray, IntArray
 from planner.audit.findings import finding
+from planner.audit.spare_gpus import with_spares
 from planner.diagnostics import Diagnostic
 from planner.topology.pools import Pool
 
@@ -18,6 +19,7 @@ DIRECT_LINKS = frozenset({"nvlink", "xgmi", "ici"})
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic for every rank or replica that is numbered or placed otherwise than it should be."""
+    case = with_spares(case)
     yield from _numbering(case)
     yield from _domain_names(case)
     yield from _scopes(case)

@@ -15,6 +15,7 @@ from planner.audit.families import LARGEST_BATCH, Family, setting_of
 from planner.audit.findings import GIB, differs, finding
 from planner.audit.kv_cache import Context, mixes_windows, sequence_bytes_by_stage
 from planner.audit.question import context_tokens
+from planner.audit.unfolded import unfolded
 from planner.audit.weights import weights_by_stage
 from planner.cost.setting import Precision, Setting
 from planner.diagnostics import Diagnostic
@@ -49,6 +50,7 @@ class Recount:
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic for every stage that does not fit, and for every claimed figure that is not the recomputed one."""
+    case = unfolded(case)
     for family in case.families:
         if family.precision is None:
             continue

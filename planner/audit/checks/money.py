@@ -34,6 +34,8 @@ def check(case: Case) -> Iterator[Diagnostic]:
         asked = case.asked.get(deployment.name)
         if asked is not None and deployment.replicas:
             served = tokens_served(float(most[number]), float(capacity[number]), *load_asked(case.problem.deployments[asked]))
+            if case.problem.deployments[asked].workload.buckets:
+                served = math.fsum(item.fraction * item.throughput_tokens_s for replica in deployment.replicas for item in replica.buckets)
             right = per_million(deployment.price_per_hour, served)
             yield from _compare(deployment_place(deployment.name), deployment.usd_per_million_output_tokens, right, "at the load asked")
 

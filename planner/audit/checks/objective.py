@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator
 
 from planner.audit.case import Case
+from planner.audit.checks.buckets import served
 from planner.audit.checks.document import EMPTY_STATUSES
 from planner.audit.findings import differs, finding
 from planner.audit.money import replica_prices
 from planner.audit.question import load_asked
 from planner.audit.running import kept_rows, move_price
+from planner.audit.spare_gpus import with_spares
 from planner.diagnostics import Diagnostic
 from planner.plan.document import ObjectiveDocument
 
@@ -53,12 +55,12 @@ def _value(case: Case) -> float | None:
     """Value of the objective recomputed from the plan; None where a figure it needs is missing."""
     name = case.problem.objective
     if name == "gpus":
-        return float(len(case.site))
+        return float(len(with_spares(case).site))
     if name == "latency":
         return max((row.document.times.tpot_s for row in case.rows), default=None)
     if name == "throughput":
         return _served_share(case)
-    prices = replica_prices(case)
+    prices = replica_prices(with_spares(case))
     if prices is None:
         return None
     moves = sum(not stays for stays in kept_rows(case)) * move_price(case) if case.problem.current is not None else 0.0
@@ -71,8 +73,13 @@ def _served_share(case: Case) -> float:
     shares = []
     for asked in case.problem.deployments:
         answer = answers.get(asked.name)
+        load = load_asked(asked)[0]
+        if asked.workload.buckets:
+            found = {} if answer is None else served(asked, answer)
+            shares += [found.get(bucket.title, 0.0) / (load * float(bucket.part)) for bucket in asked.workload.buckets]
+            continue
         carried = 0.0 if answer is None else math.fsum(replica.capacity for replica in answer.replicas)
-        shares.append(carried / load_asked(asked)[0])
+        shares.append(carried / load)
     return min(shares)
 
 

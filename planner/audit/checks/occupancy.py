@@ -9,11 +9,13 @@ import numpy as np
 from planner.audit.case import Case
 from planner.audit.findings import finding
 from planner.audit.sites import FAILED, TAKEN
+from planner.audit.spare_gpus import with_spares
 from planner.diagnostics import Diagnostic
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic for every rank, GPU or replica that breaks occupancy."""
+    case = with_spares(case)
     yield from _unknown(case)
     yield from _not_free(case)
     yield from _used_twice(case)

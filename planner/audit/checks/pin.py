@@ -8,12 +8,14 @@ import numpy as np
 
 from planner.audit.case import Case
 from planner.audit.findings import finding
+from planner.audit.spare_gpus import with_spares
 from planner.diagnostics import Diagnostic
 from planner.topology.occupancy import named_gpus
 
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic for every rank on a GPU outside `pin` or inside `forbid`."""
+    case = with_spares(case)
     known = np.flatnonzero(case.site >= 0)
     owner = case.row_asked[case.ranks.replica[known]]
     for index, asked in enumerate(case.problem.deployments):

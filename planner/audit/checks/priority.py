@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.audit.case import Case
+from planner.audit.checks.buckets import served
 from planner.audit.checks.document import EMPTY_STATUSES
 from planner.audit.findings import deployment_place, finding
 from planner.audit.question import load_asked
@@ -24,6 +25,10 @@ def check(case: Case) -> Iterator[Diagnostic]:
             continue
         answer, total = answers[asked.name]
         load, unit = load_asked(asked)
+        if asked.workload.buckets:
+            # No bucket makes up for another.
+            found = served(asked, answer)
+            total = sum(min(found[bucket.title], load * float(bucket.part)) for bucket in asked.workload.buckets)
         missing = max(0.0, load - total)
         slack = TOLERANCE * load
         if not answer.unserved >= missing - slack:

@@ -11,12 +11,15 @@ from planner.audit.case import Case
 from planner.audit.columns import COLUMN, FloatArray, alike
 from planner.audit.families import Family, setting_of
 from planner.audit.findings import finding
+from planner.audit.measured import measured_of
 from planner.audit.promised import joined, promised_shapes
+from planner.audit.unfolded import unfolded
 from planner.catalog.step_times import step_constants
 from planner.cost.evaluation import evaluate
 from planner.cost.setting import Precision, TimesTable
 from planner.cost.tails import tails
 from planner.diagnostics import Diagnostic
+from planner.problem.workload import Measured
 
 TOLERANCE = 1e-6
 # Targets are met when they are met to the precision the times are compared with.
@@ -43,6 +46,7 @@ CLAIMED = np.array([COLUMN[f"times.{name}"] for name in FIGURES] + [COLUMN["thro
 
 def check(case: Case) -> Iterator[Diagnostic]:
     """Yield one diagnostic for every claimed figure that differs, and for every target missed."""
+    case = unfolded(case)
     together: dict[tuple[str, int, Precision], list[Family]] = {}
     for family in case.families:
         if family.precision is None:
@@ -62,8 +66,16 @@ def check(case: Case) -> Iterator[Diagnostic]:
         for family, shapes in zip(families, readings, strict=True):
             rows = slice(first, first + len(shapes.batch))
             first = rows.stop
+            measured = measured_of(family)
+            if measured is None:
+                yield from _claims(case, family, computed[rows])
+                yield from _targets(case, family, table, rows)
+                continue
+            entry, figure = measured
+            if entry.rate is not None:
+                computed[rows, NAMES.index("throughput_tokens_s")] = figure * family.question.workload.output_tokens
             yield from _claims(case, family, computed[rows])
-            yield from _targets(case, family, table, rows)
+            yield from _measured_targets(case, family, entry)
 
 
 def _claims(case: Case, family: Family, computed: FloatArray) -> Iterator[Diagnostic]:
@@ -102,6 +114,19 @@ def _targets(case: Case, family: Family, table: TimesTable, rows: slice) -> Iter
         message = f"{family.title}: efficiency {efficiency:.4g}, asked for at least {least:.4g}"
         for index in family.rows:
             yield finding("EFFICIENCY_TOO_LOW", case.row_place(index), message, "take fewer GPUs a replica and more replicas")
+
+
+def _measured_targets(case: Case, family: Family, entry: Measured) -> Iterator[Diagnostic]:
+    """Compare times that were measured with the targets; a figure without them was measured within the targets."""
+    slo = family.question.slo
+    for code, word, limit, value in (
+        ("TPOT_MISSED", "time per token", None if slo is None else slo.tpot, entry.tpot),
+        ("TTFT_MISSED", "time to first token", None if slo is None else slo.ttft, entry.ttft),
+    ):
+        if limit is not None and value is not None and not value <= limit * MARGIN:
+            message = f"{family.title}: {word} {value * 1e3:.4g} ms was measured, asked for at most {limit * 1e3:.4g} ms"
+            for index in family.rows:
+                yield finding(code, case.row_place(index), message, "take a faster shape")
 
 
 def _at_percentile(family: Family, table: TimesTable, rows: slice, percentile: float, seed: int) -> tuple[FloatArray, FloatArray]:

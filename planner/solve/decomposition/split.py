@@ -119,11 +119,19 @@ def objective_unit(parts: Parts) -> int:
 def split(model: Model, objective: Terms) -> Parts | None:
     """Take a program apart, or give None where that says nothing.
 
-    That is so with one deployment, with loads that are not rows of the counts alone, with too many variables beside the counts, or where replicas earn.
+    That is so with one deployment, with loads that are not rows of the counts alone (those in buckets), with too many variables beside the counts,
+    or where replicas earn.
     """
     instance, program = model.instance, model.program
     shapes = len(model.count)
-    if instance.deployments < 2 or model.share is not None or any(program.lower) or model.count != tuple(range(shapes)):
+    if (
+        instance.deployments < 2
+        or model.slices
+        or instance.shapes.spare_of is not None
+        or model.share is not None
+        or any(program.lower)
+        or model.count != tuple(range(shapes))
+    ):
         return None
     if any(coefficient < 0 for variable, coefficient in objective.items() if variable < shapes):
         return None

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from planner.solve.locate import locate
 from planner.solve.model import Rule
-from planner.solve.rules import billing, budget, current, load, locality, occupancy, pin, priority, replicas, resilience, spread
+from planner.solve.rules import (
+    billing,
+    buckets,
+    budget,
+    current,
+    load,
+    locality,
+    occupancy,
+    pin,
+    priority,
+    replicas,
+    resilience,
+    spares,
+    spread,
+)
 
 RULES: tuple[Rule, ...] = (
     Rule("pin", pin.apply),
@@ -15,12 +29,14 @@ RULES: tuple[Rule, ...] = (
     # Before the load, which what goes unserved is part of.
     Rule("priority", priority.apply),
     Rule("load", load.apply),
+    Rule("buckets", buckets.apply),
     Rule("billing", billing.apply),
     # Money is complete only after billing and the nodes on which replicas stay.
     Rule("current", current.apply),
     Rule("budget", budget.apply),
     Rule("replicas", replicas.apply),
     Rule("spread", spread.apply),
+    Rule("spares", spares.apply),
     Rule("resilience", resilience.apply),
 )
 """All rules in the order in which they are written into a model."""

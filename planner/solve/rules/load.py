@@ -29,10 +29,12 @@ NAME = "load"
 
 
 def apply(model: Model) -> None:
-    """Write one covering row for every deployment."""
+    """Write one covering row for every deployment whose load is not in buckets."""
     columns = model.instance.shapes
     for deployment in range(model.instance.deployments):
-        shapes = model.instance.of_deployment(deployment).tolist()
+        if model.instance.slicing_of(deployment) is not None:
+            continue
+        shapes = model.instance.serving(deployment).tolist()
         if model.share is None:
             row = {model.count[shape]: int(columns.capacity[shape]) for shape in shapes}
             if deployment in model.unserved:

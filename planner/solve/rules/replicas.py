@@ -29,10 +29,11 @@ def apply(model: Model) -> None:
     """Write the rows of every deployment that limits its replicas."""
     program = model.program
     for deployment, limits in enumerate(model.instance.limits):
-        counts = [model.count[shape] for shape in model.instance.of_deployment(deployment).tolist()]
+        own = model.instance.serving(deployment)
+        counts = [model.count[shape] for shape in own.tolist()]
         if limits.minimum > 0 or limits.maximum is not None:
             program.add_row(NAME, dict.fromkeys(counts, 1), lower=limits.minimum, upper=limits.maximum)
-        forms = model.instance.shapes.form[model.instance.of_deployment(deployment)].tolist()
+        forms = model.instance.shapes.form[own].tolist()
         if limits.one_shape and len(set(forms)) > 1:
             switches = {form: program.add_variable(0, 1) for form in sorted(set(forms))}
             for count, form in zip(counts, forms, strict=True):

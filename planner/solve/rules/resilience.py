@@ -53,7 +53,7 @@ def apply(model: Model) -> None:
 
 def _survive(model: Model, deployment: int, resilience: Resilience) -> None:
     program, instance = model.program, model.instance
-    shapes = instance.of_deployment(deployment).tolist()
+    shapes = instance.serving(deployment).tolist()
     weights = (instance.shapes.capacity if model.share is None else instance.shapes.share).tolist()
     served = {model.count[shape]: weights[shape] for shape in shapes}
     losses = list(_losses(model, deployment, resilience.kind, weights))
@@ -82,7 +82,7 @@ def _losses(model: Model, deployment: int, kind: str, weights: list[int]) -> Ite
     if kind != "gpu":
         yield from (terms for _, terms in sorted(model.touching(deployment, kind, weights).items()))
         return
-    for shape in model.instance.of_deployment(deployment).tolist():
+    for shape in model.instance.serving(deployment).tolist():
         most = model.program.upper[model.count[shape]]
         if most:
             used = model.program.add_variable(0, 1)

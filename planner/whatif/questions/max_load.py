@@ -10,7 +10,8 @@ from typing import Final
 from planner.candidates.menu import TOKENS, load_of
 from planner.catalog.nearest import nearest
 from planner.diagnostics import Diagnostic, Place, PlannerError
-from planner.problem.documents import MOST_SEQUENCES, Deployment
+from planner.problem.documents import Deployment
+from planner.problem.workload import MOST_SEQUENCES
 from planner.whatif.patching import Base
 from planner.whatif.questions import Question
 from planner.whatif.questions.served import greatest_load, greatest_share

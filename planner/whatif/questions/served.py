@@ -46,6 +46,9 @@ def greatest_load(study: Study, loaded: LoadedProblem, index: int) -> float:
 
         maximise  sum_{s of m} q_s n_s    under every other row
     """
+    if loaded.problem.deployments[index].workload.buckets:
+        # Of a load in buckets what is served now is where to look.
+        return load_of(loaded, index)[0]
     menu = _unbounded_menu(study, loaded, index)
     own = [shape for shape in menu.shapes if shape.deployment == index]
     if {shape.deployment for shape in menu.shapes} != set(range(len(menu.loads))) or not own:
@@ -58,7 +61,7 @@ def greatest_load(study: Study, loaded: LoadedProblem, index: int) -> float:
     instance = read(problem, loaded.fabric, menu.shapes, loads)
     rules = [Rule(rule.name, lambda model: _other_loads(model, index)) if rule.name == "load" else rule for rule in RULES]
     model = build(instance, rules)
-    served = {model.count[shape]: -int(instance.shapes.capacity[shape]) for shape in instance.of_deployment(index).tolist()}
+    served = {model.count[shape]: -int(instance.shapes.capacity[shape]) for shape in instance.serving(index).tolist()}
     result = Search(instance, SolveOptions(seed=problem.seed), rules).run("load", model.program, served, 1.0)
     return 0.0 if result.objective is None else -result.objective / _scale(instance, loads[index], index)
 
@@ -67,8 +70,8 @@ def _other_loads(model: Model, index: int) -> None:
     """Covering rows of all deployments but one."""
     columns = model.instance.shapes
     for deployment in range(model.instance.deployments):
-        if deployment != index:
-            row = {model.count[shape]: int(columns.capacity[shape]) for shape in model.instance.of_deployment(deployment).tolist()}
+        if deployment != index and model.instance.slicing_of(deployment) is None:
+            row = {model.count[shape]: int(columns.capacity[shape]) for shape in model.instance.serving(deployment).tolist()}
             model.program.add_row("load", row, lower=int(model.instance.loads[deployment]))
 
 
