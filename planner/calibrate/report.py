@@ -198,10 +198,19 @@ def fit_row(link: str | None, fit: CollectiveFit) -> dict[str, Any]:
         "pieces": [
             {"below_b": one.below, "last_b": one.last, "start_s": one.start, "bandwidth_b_per_s": one.bandwidth} for one in fit.segments()
         ],
+        "points": [
+            {"size_b": size, "measured_s": seconds, "line_s": _line(fit, size)}
+            for size, seconds in zip(fit.sizes, fit.seconds, strict=True)
+        ],
         "learnt": list(fit.learnt),
         "assumed": list(fit.assumed),
         "refused": list(fit.refused),
     }
+
+
+def _line(fit: CollectiveFit, size: float) -> float | None:
+    """Time of a message by the line alpha + beta [s]; None where a run does not tell both."""
+    return None if fit.start is None or fit.bandwidth is None else fit.start + size * fit.volume / fit.bandwidth
 
 
 def _errors(found: Errors | None) -> dict[str, Any] | None:

@@ -59,6 +59,7 @@ def plans(tmp_path_factory):
         found[name] = planner.solve(str(problems / f"{name}.yaml")).plan
     data = planner.solve(str(problems / "two_node_h100.yaml"), ["nodes.h100-[01-02].name=h100-[001-128]"]).plan
     found["many_nodes"] = PlanDocument.model_validate(data.model_dump())
+    found["front"] = planner.solve(str(problems / "mixed_fleet.yaml"), pareto="tpot").plan
     for name, plan in found.items():
         (folder / f"{name}.html").write_text(plan_page(plan), encoding="utf-8")
     return folder, found

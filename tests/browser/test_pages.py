@@ -16,7 +16,7 @@ from tests.browser.conftest import browser
 
 pytestmark = pytest.mark.browser
 
-PAGES = ("two_node_h100", "nvl72_rack", "mixed_fleet", "eight_free_as_6_plus_2", "many_nodes")
+PAGES = ("two_node_h100", "nvl72_rack", "mixed_fleet", "eight_free_as_6_plus_2", "many_nodes", "front")
 PROBLEM = str(Path(__file__).parents[2] / "problems/two_node_h100.yaml")
 
 CUT = """

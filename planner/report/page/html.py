@@ -9,6 +9,7 @@ from planner.plan.document import DeploymentDocument, PlanDocument
 from planner.report.page.answer import answer_lines, groups_of, shape_of
 from planner.report.page.bars import Bar, first_token_bar, memory_bar, token_bar
 from planner.report.page.fabric_map import COLOURS, boxes_of
+from planner.report.page.front import figures_svg, front_table
 from planner.report.page.tables import alternatives_table, links_table, rejected_table, sources_table
 from planner.report.terminal import headline
 from planner.report.words import quantity_of
@@ -67,6 +68,8 @@ def plan_facts(plan: PlanDocument, *, audited: bool) -> dict[str, Any]:
         "rejected": rejected_table(plan),
         "sources": sources_table(plan),
         "links": links_table(plan),
+        "front": front_table(plan),
+        "front_figures": () if plan.pareto is None else figures_svg({"pareto": plan.pareto.model_dump(mode="json")}, "pareto"),
     }
 
 
