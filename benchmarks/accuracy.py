@@ -80,7 +80,7 @@ def main() -> None:
     for title, part in (
         ("Decode steps and first tokens", serving),
         (
-            "Best degree per GPU, all requests queued at once (constants of TensorRT-LLM 1.0rc3; every line is a prediction)",
+            "Best degree per GPU, all requests queued at once",
             rankings.report,
         ),
         ("Memory", lambda _: memory_outcomes.report()),

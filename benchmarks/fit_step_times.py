@@ -14,26 +14,34 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from offline_rows import OfflineGroup, group_offline, read_offline
 from serving_groups import Group, group_rows, marked_rows
 from step_time_fit import (
     EXPERT_BANDWIDTH,
     GENERATIONS,
     MICROSECONDS,
+    OLD_EXPERT_BANDWIDTH,
+    OLD_GENERATIONS,
     PARAMETERS,
+    REFERENCE,
     constants_of,
     fit,
     held_out,
     identified,
     is_moe,
+    offline_fitted,
     ratios,
     starts,
 )
 
 ENGINES = ("vllm", "trtllm", "sglang")
 SOURCE = "ai-dynamo/aiconfigurator silicon_sample.csv @095f58a5 (Apache-2.0)"
+OFFLINE_SOURCE = "NVIDIA/TensorRT-LLM performance overview (Apache-2.0)"
 DATA_FILE = Path(__file__).resolve().parent.parent / "planner" / "catalog" / "data" / "step_times.toml"
 ASSUMED = {"attend": 0.6, "jitter_compute": 0.03, "jitter_exchange": 0.10}
-ALSO = {"hopper": ("hopper",), "blackwell": ("blackwell", "blackwell-ultra")}
+ALSO = {"hopper": ("hopper",), "blackwell": ("blackwell", "blackwell-ultra"), "ampere": ("ampere",), "ada": ("ada",)}
+OLD, OLD_VERSIONS = "0.14.0", "<1.0"
+NEW, NEW_VERSIONS = "1.0", ">=1.0"
 
 HEADER = """# Constants of the step-time form of planner/cost/calibrated.py, per engine and generation of GPUs, written by benchmarks/fit_step_times.py.
 # Seconds and shares of the data sheet's peaks. The first generation of an engine stands in for those that nobody has measured.
@@ -48,9 +56,11 @@ def summary(errors: np.ndarray) -> str:
     return f"n {errors.size:4d}  median {np.median(errors) * 100:5.1f} %  p90 {np.quantile(errors, 0.9) * 100:5.1f} %"
 
 
-def errors_of(groups: list[Group], engine: str, generation: str, values: dict[str, float], label: str) -> np.ndarray:
+def errors_of(
+    groups: list[Group] | list[OfflineGroup], engine: str, generation: str, values: dict[str, float], label: str, *, old: bool = False
+) -> np.ndarray:
     """Print and gather errors per series."""
-    constants = constants_of(engine, generation, values)
+    constants = constants_of(engine, generation, values, old=old)
     gathered = [np.zeros(0)]
     for group in groups:
         ratio = ratios(group, constants)
@@ -61,9 +71,12 @@ def errors_of(groups: list[Group], engine: str, generation: str, values: dict[st
     return np.concatenate(gathered)
 
 
-def table(engine: str, generation: str, values: dict[str, float], errors: np.ndarray) -> str:
-    """One generation as TOML."""
+def table(engine: str, generation: str, values: dict[str, float], errors: np.ndarray, *, old: bool = False) -> str:
+    """One generation as TOML, `old` = the one before TensorRT-LLM 1.0."""
     lines = [f"[[engines.{engine}.generations]]", f"architectures = {list(ALSO[generation])}".replace("'", '"')]
+    if engine == "trtllm":
+        lines.append(f'versions = "{OLD_VERSIONS if old else NEW_VERSIONS}"')
+    lines.append(f"memory_reference = {REFERENCE[generation]!r}")
     tables: dict[str, list[str]] = {}
     for name, value in values.items():
         field, _, dtype = name.partition(".")
@@ -75,25 +88,40 @@ def table(engine: str, generation: str, values: dict[str, float], errors: np.nda
             lines.append(f"{field} = {number}")
     lines += [f"{field} = {{ {', '.join(entries)} }}" for field, entries in tables.items()]
     lines += [f"{name} = {value}" for name, value in ASSUMED.items()]
-    lines.append(f"expert_bandwidth = {EXPERT_BANDWIDTH[generation]!r}")
+    lines.append(f"expert_bandwidth = {OLD_EXPERT_BANDWIDTH if old else EXPERT_BANDWIDTH[generation]!r}")
     lines += [f'basis = "{"measured" if errors.size else "assumed"}"']
     if errors.size:
         median, worst = np.median(errors), np.quantile(errors, 0.9)
-        lines += [f'source = "fitted on {SOURCE}"', f"rows = {errors.size}", f"median_error = {median:.3f}", f"p90_error = {worst:.3f}"]
+        source = OFFLINE_SOURCE if old else f"{SOURCE} and {OFFLINE_SOURCE}" if (engine, generation) == ("trtllm", "hopper") else SOURCE
+        lines += [f'source = "fitted on {source}"', f"rows = {errors.size}", f"median_error = {median:.3f}", f"p90_error = {worst:.3f}"]
     else:
         lines += ['source = "medians over the engines that were measured"']
     return "\n".join(lines) + "\n"
 
 
-def leave_one_out(fitted: list[Group], engine: str, generation: str) -> dict[bool, list[np.ndarray]]:
+def leave_one_out(fitted: list[Group], engine: str, generation: str, offline: list[OfflineGroup]) -> dict[bool, list[np.ndarray]]:
     """Predict every fitted series from the others; errors by dense (False) and MoE (True)."""
     found: dict[bool, list[np.ndarray]] = {False: [], True: []}
     for group in fitted:
         others = [other for other in fitted if other is not group]
         if others:
-            values = fit(others, engine, generation)
+            values = fit(others, engine, generation, offline)
             found[is_moe(group)].append(errors_of([group], engine, generation, values, "left out"))
     return found
+
+
+def old_tables(offline: list[OfflineGroup]) -> str:
+    """Fit TensorRT-LLM before 1.0 on its offline tables, report, and give its generations as TOML."""
+    text = ""
+    for generation, cards in OLD_GENERATIONS.items():
+        mine = [group for group in offline if group.rows[0].version == OLD and group.rows[0].gpu in cards]
+        fitted = [group for group in mine if offline_fitted(group)]
+        values = fit([], "trtllm", generation, fitted)
+        print(f"trtllm {OLD_VERSIONS} on {generation}: " + ", ".join(f"{name} {values[name]:.3g}" for name in identified([], fitted)))
+        errors = errors_of(fitted, "trtllm", generation, values, "fitted", old=True)
+        errors_of([group for group in mine if not offline_fitted(group)], "trtllm", generation, values, "predicted", old=True)
+        text += "\n" + table("trtllm", generation, values, errors, old=True)
+    return text
 
 
 def main() -> None:
@@ -104,6 +132,7 @@ def main() -> None:
     parser.add_argument("--leave-one-out", action="store_true")
     arguments = parser.parse_args()
     groups = group_rows(row for row in marked_rows(arguments.data_dir / "tp_scaling.csv") if not row.left_out)
+    offline = group_offline(read_offline(arguments.data_dir / "tp_scaling.csv"))
     found: dict[str, list[dict[str, float]]] = {}
     text = HEADER
     totals: dict[tuple[str, bool], list[np.ndarray]] = {}
@@ -111,10 +140,15 @@ def main() -> None:
         for generation, cards in GENERATIONS.items():
             mine = [group for group in groups if group.rows[0].engine == engine and group.rows[0].gpu in cards]
             fitted = [group for group in mine if not held_out(group)]
-            values = fit(fitted, engine, generation)
-            free = identified(fitted)
+            also = [
+                one
+                for one in offline
+                if one.rows[0].version == NEW and one.rows[0].gpu in cards and engine == "trtllm" and offline_fitted(one)
+            ]
+            values = fit(fitted, engine, generation, also)
+            free = identified(fitted, also)
             print(f"{engine} on {generation}: " + ", ".join(f"{name} {values[name]:.3g}" for name in free))
-            errors = errors_of(fitted, engine, generation, values, "fitted")
+            errors = np.concatenate([errors_of(part, engine, generation, values, "fitted") for part in (fitted, also)])
             for group in mine:
                 label = "predicted" if held_out(group) else "fitted"
                 kept = (
@@ -124,10 +158,12 @@ def main() -> None:
                 )
                 totals.setdefault((label, is_moe(group)), []).append(kept)
             if arguments.leave_one_out:
-                for moe, parts in leave_one_out(fitted, engine, generation).items():
+                for moe, parts in leave_one_out(fitted, engine, generation, also).items():
                     totals.setdefault(("left out", moe), []).extend(parts)
             found.setdefault(engine, []).append({name: values[name] for name in free})
             text += "\n" + table(engine, generation, values, errors)
+        if engine == "trtllm":
+            text += old_tables(offline)
     for (label, moe), parts in sorted(totals.items()):
         print(f"{label:9s} {'moe' if moe else 'dense':5s} {summary(np.concatenate(parts))}")
     generic = starts("hopper")

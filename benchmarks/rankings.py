@@ -7,20 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from serving_groups import paths_of, precision_of
-from serving_rows import GPUS, MODELS, Row
+from offline_rows import OfflineGroup, OfflineRow, group_offline
+from step_time_fit import offline_fitted
 
-from planner.catalog.engines import engine
-from planner.catalog.gpus import gpu
-from planner.catalog.models import model
-from planner.cost.evaluation import evaluate
-from planner.cost.memory import memory
-from planner.cost.setting import Setting, ShapeArrays
+from planner.catalog.step_times import step_constants
+from planner.cost.closed_loop import step_times
 
 TIE = 0.97  # a gap under 3 % is a tie
-# trtllm-bench leaves 95 % of the free memory to the KV cache in these tables; its chunk is not recorded.
-KV_FRACTION = 0.95
-CHUNK = 4096
 
 
 @dataclass(frozen=True)
@@ -33,6 +26,7 @@ class Ranking:
     measured: tuple[float, ...]
     predicted: tuple[float, ...]
     falls: bool
+    fitted: bool
 
     @property
     def right(self) -> bool:
@@ -49,48 +43,55 @@ class Ranking:
 def read_rankings(data_dir: Path) -> list[Ranking]:
     """Read ranking_targets.csv and predict every line of it."""
     with (data_dir / "ranking_targets.csv").open(newline="", encoding="utf-8") as file:
-        return [_ranking(line) for line in csv.DictReader(file)]
+        lines = list(csv.DictReader(file))
+    rows = [_rows(line) for line in lines]
+    predicted: dict[OfflineRow, float] = {}
+    fitted: dict[tuple[str, ...], bool] = {}
+    for group in group_offline({row: None for members in rows for row in members}):
+        predicted.update(zip(group.rows, _throughput(group), strict=True))
+        fitted[group.rows[0].series] = offline_fitted(group)
+    return [_ranking(line, members, predicted, fitted) for line, members in zip(lines, rows, strict=True)]
 
 
-def _ranking(line: dict[str, str]) -> Ranking:
-    pairs = sorted((int(pair.split(":")[0]), float(pair.split(":")[1])) for pair in line["pergpu"].split())
-    degrees = tuple(degree for degree, _ in pairs)
+def _rows(line: dict[str, str]) -> list[OfflineRow]:
     prompt, output = (int(part) for part in line["shape"].split("/"))
-    row = Row(line["model"], line["dtype"], line["gpu"], "trtllm", "", 1, 1, 1, 1, prompt, output, 1.0, 1.0, 1.0, inference_x=False)
-    architecture, card = model(MODELS[row.model]), gpu(GPUS[row.gpu])
-    setting = Setting(
-        architecture=architecture,
-        precision=precision_of(row, architecture, card),
-        engine=engine("tensorrt-llm").name,
-        gpu=card,
-        paths=paths_of(card),
-        prompt_tokens=float(prompt),
-        output_tokens=float(output),
-        max_batched_tokens=CHUNK,
-        max_model_len=prompt + output,
-        gpu_memory_utilization=KV_FRACTION,
-    )
-    piped = line["kind"] == "pp"
-    columns = np.array(
-        [
-            (1, degree, 1, 1, 1, 0, 0, 1, int(degree > 1))
-            if piped
-            else (degree, 1, 1, 1, 1, int(degree > 1), int(degree > 1), 1, int(degree > 1))
-            for degree in degrees
-        ],
-        dtype=np.int64,
-    )
-    held = memory(setting, ShapeArrays(*columns.T)).max_sequences
-    columns[:, 4] = np.maximum(held, 1)
-    throughput = evaluate(setting, ShapeArrays(*columns.T)).throughput
-    predicted = np.where(held >= 1, throughput / np.array(degrees), 0.0)
+    pairs = sorted((int(pair.split(":")[0]), float(pair.split(":")[1])) for pair in line["pergpu"].split())
+    version = line["ver"].removeprefix("v").split()[0].rstrip(".")
+    version = {"0.14": "0.14.0"}.get(version, version)
+    return [
+        OfflineRow(
+            line["model"],
+            line["dtype"],
+            line["gpu"],
+            version,
+            1 if line["kind"] == "pp" else degree,
+            degree if line["kind"] == "pp" else 1,
+            prompt,
+            output,
+            each * degree,
+        )
+        for degree, each in pairs
+    ]
+
+
+def _throughput(group: OfflineGroup) -> np.ndarray:
+    """Output tokens/s of every row, 0 where not one sequence fits."""
+    step = step_times(group.setting, group.shapes, step_constants(group.setting.engine, group.setting.gpu.architecture))
+    return np.asarray(np.where(group.held >= 1, step.decoding / step.tpot, 0.0))
+
+
+def _ranking(
+    line: dict[str, str], rows: list[OfflineRow], predicted: dict[OfflineRow, float], fitted: dict[tuple[str, ...], bool]
+) -> Ranking:
+    degrees = tuple(row.tensor_parallel * row.pipeline_parallel for row in rows)
     return Ranking(
         name=f"{line['model']} {line['dtype']} {line['gpu']} {line['shape']}",
         family=f"{line['model']} {line['dtype']} {line['gpu']} by {line['kind'].upper()}",
         degrees=degrees,
-        measured=tuple(value for _, value in pairs),
-        predicted=tuple(float(value) for value in predicted),
+        measured=tuple(row.throughput / degree for row, degree in zip(rows, degrees, strict=True)),
+        predicted=tuple(predicted[row] / degree for row, degree in zip(rows, degrees, strict=True)),
         falls=line["nonmono"] == "True",
+        fitted=fitted[rows[0].series],
     )
 
 
@@ -99,17 +100,22 @@ def report(data_dir: Path) -> None:
     rankings = read_rankings(data_dir)
     for family in sorted({ranking.family for ranking in rankings}):
         members = [ranking for ranking in rankings if ranking.family == family]
-        errors = np.concatenate([np.array(one.predicted) / np.array(one.measured) for one in members])
+        ratios = np.concatenate([np.array(one.predicted) / np.array(one.measured) for one in members])
         hits = sum(one.right for one in members)
-        print(f"  {family:58s} {hits:3d} of {len(members):3d}  throughput predicted/measured {np.median(errors):.2f} (predicted)")
+        errors = f"median error {np.median(np.abs(ratios - 1.0)):.0%}, bias {np.median(ratios):.2f}"
+        print(f"  {'fitted' if members[0].fitted else 'predicted':9s} {family:58s} {hits:3d} of {len(members):3d}  throughput {errors}")
     print("  misses:")
     for one in rankings:
         if not one.right:
             pairs = ", ".join(f"{d}: {p:.0f}/{m:.0f}" for d, p, m in zip(one.degrees, one.predicted, one.measured, strict=True))
             print(f"    {one.name}: predicted/measured per GPU {pairs}")
     dense = [one for one in rankings if "70B" in one.name and "by TP" in one.family]
-    falling = [one for one in rankings if one.falls]
-    for label, group in (("all", rankings), ("Llama 70B by TP", dense)):
+    groups = {"all": rankings, "Llama 70B by TP": dense}
+    groups |= {
+        label: [one for one in rankings if one.fitted == kept] for label, kept in (("fitted series", True), ("predicted series", False))
+    }
+    for label, group in groups.items():
         hits = sum(one.right for one in group)
         print(f"  best degree right or within 3 %, {label}: {hits} of {len(group)} ({hits / len(group):.0%})")
+    falling = [one for one in rankings if one.falls]
     print(f"  totals that fall with more GPUs: {sum(one.predicted_to_fall for one in falling)} of {len(falling)} predicted to fall")

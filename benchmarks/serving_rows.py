@@ -26,7 +26,11 @@ MODELS = {
     "moonshotai/Kimi-K2.5": "kimi-k2.5",
     "openai/gpt-oss-120b": "gpt-oss-120b",
     "zhipuai/GLM-5": "glm-5",
+    "Llama-3.1-8B": "llama-3.1-8b",
+    "Llama-3.1-405B": "llama-3.1-405b",
+    "Mistral-7B": "mistral-7b",
     "Mixtral-8x7B": "mixtral-8x7b",
+    "Mixtral-8x22B": "mixtral-8x22b",
     "Llama-4-Scout": "llama-4-scout",
 }
 GPUS = {

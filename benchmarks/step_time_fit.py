@@ -7,18 +7,43 @@ from dataclasses import replace
 
 import numpy as np
 from least_squares import minimise
+from offline_rows import OfflineGroup
 from serving_groups import Group
 
 from planner.catalog.architecture import AttentionKind
 from planner.catalog.step_times import StepConstants, step_constants
 from planner.cost.closed_loop import Step, step_times
-from planner.cost.compute import stored_dtype
+from planner.cost.compute import kernel_dtype
 from planner.cost.tensors import EXPERT_SPLITS, layer_tensors
 
 GENERATIONS = {
     "hopper": ("H100-SXM-80GB", "H200-SXM-141GB"),
     "blackwell": ("B200-SXM", "B300-SXM", "GB200-NVL72"),
 }
+# TensorRT-LLM before 1.0 ran compiled engines without Python between steps; it was measured offline only.
+OLD_GENERATIONS = {
+    "hopper": ("H100-SXM-80GB", "H200-SXM-141GB"),
+    "ampere": ("A100-SXM4-80GB",),
+    "ada": ("L40S",),
+}
+# Series (version, GPU, model) of the offline tables that are fitted; all others are predicted. Llama-3.1-70B repeats Llama-3-70B, figure for figure
+# within 1 %, and counts as fitted where that is. Mixtral-8x7B is never fitted, nor 70B on H200 and L40S; 70B on A100-PCIE gave the shares of its lanes (`cost.traffic`).
+OFFLINE_FITTED = {
+    *[
+        ("0.14.0", card, name)
+        for card in ("H100-SXM-80GB", "H200-SXM-141GB", "A100-SXM4-80GB", "L40S")
+        for name in ("Llama-3.1-8B", "Mistral-7B")
+    ],
+    *[("0.14.0", card, name) for card in ("H100-SXM-80GB", "A100-SXM4-80GB") for name in ("Llama-3-70B", "Llama-3.1-70B", "Mixtral-8x22B")],
+    *[("0.14.0", "A100-PCIE-80GB", name) for name in ("Llama-3-70B", "Llama-3.1-70B")],
+    *[("1.0", card, "Llama-3.1-8B") for card in ("H100-SXM-80GB", "H200-SXM-141GB")],
+}
+# What the throughput of full engines tells apart; the rest keeps its start.
+OFFLINE_PARAMETERS = (
+    "weight_read", "kv_read", "layer", "sequence", "step", "multiply", "prefill_exchange", "decode_exchange", "prompt_queue", "evenness",
+    "expert_tile", "expert_traffic", "expert_read", "expert_multiply", "moe_layer",
+)  # fmt: skip
+OLD_STARTS = {"prompt_layer": 0.0, "prompt_moe_layer": 0.0, "decode_exchange": 1.3, "prompt_queue": 0.1}
 
 # Never fitted. A whole GPU type (B300), H100 where H200 is fitted with the same model, and models in a format of which another model is fitted.
 HELD_OUT: tuple[tuple[str, str, str, str], ...] = (
@@ -45,15 +70,18 @@ HELD_OUT: tuple[tuple[str, str, str, str], ...] = (
 PARAMETERS: dict[str, tuple[float, float, float]] = {
     "weight_read.bf16": (0.92, 0.5, 1.0),
     "weight_read.fp8": (0.90, 0.4, 1.0),
+    "weight_read.fp8-block": (0.90, 0.4, 1.0),
     "weight_read.nvfp4": (0.60, 0.3, 1.0),
     "kv_read": (0.85, 0.3, 1.0),
-    "layer": (50.0, 5.0, 150.0),
+    "layer": (50.0, 5.0, 200.0),
     "sequence": (0.5, 0.0, 4.0),
     "step": (200.0, 0.0, 3000.0),
     "multiply.bf16": (0.65, 0.2, 1.0),
     "multiply.fp8": (0.50, 0.15, 1.0),
+    "multiply.fp8-block": (0.45, 0.15, 1.0),
     "multiply.nvfp4": (0.40, 0.1, 1.0),
     "prefill_exchange": (1.0, 0.2, 2.0),
+    "decode_exchange": (1.0, 1.0, 4.0),
     "prompt_layer": (100.0, 0.0, 2000.0),
     "prompt_queue": (0.4, 0.05, 5.0),
     "prompt_crowding": (0.55, 0.1, 1.1),
@@ -67,28 +95,34 @@ PARAMETERS: dict[str, tuple[float, float, float]] = {
     "mixer_layer.recurrent": (5.0, 0.0, 100.0),
     "expert_read.bf16": (0.8, 0.15, 1.0),
     "expert_read.fp8": (0.8, 0.15, 1.0),
+    "expert_read.fp8-block": (0.8, 0.15, 1.0),
     "expert_read.mxfp4": (0.8, 0.15, 1.0),
     "expert_read.int4": (0.7, 0.15, 1.0),
     "expert_read.nvfp4": (0.8, 0.15, 1.0),
     "expert_multiply.bf16": (0.6, 0.02, 1.0),
     "expert_multiply.fp8": (0.4, 0.02, 1.0),
+    "expert_multiply.fp8-block": (0.4, 0.02, 1.0),
     "expert_multiply.mxfp4": (0.35, 0.02, 1.0),
     "expert_multiply.int4": (0.35, 0.02, 1.0),
     "expert_multiply.nvfp4": (0.3, 0.02, 1.0),
     "moe_layer.bf16": (15.0, 0.0, 200.0),
     "moe_layer.fp8": (45.0, 0.0, 200.0),
+    "moe_layer.fp8-block": (45.0, 0.0, 200.0),
     "moe_layer.mxfp4": (13.0, 0.0, 200.0),
     "moe_layer.int4": (40.0, 0.0, 200.0),
     "moe_layer.nvfp4": (20.0, 0.0, 200.0),
 }
 # H200 reads experts no faster than H100 does (gpt-oss-120b on both, vLLM): the slower card's bandwidth is the bound. None is known on Blackwell.
-EXPERT_BANDWIDTH = {"hopper": 3.35e12, "blackwell": 8.0e12}
+EXPERT_BANDWIDTH = {"hopper": 3.35e12, "blackwell": 8.0e12, "ampere": 8.0e12, "ada": 8.0e12}
+OLD_EXPERT_BANDWIDTH = 8.0e12
 MICROSECONDS = ("layer", "sequence", "step", "prompt_layer", "prompt_moe_layer", "mixer_layer", "moe_layer")
 ROUTED = ("evenness", "prompt_moe_layer", "expert_tile", "expert_traffic")
 WEIGHT_OF_TTFT = 0.1
 
 # What is expected before any measurement differs on Blackwell: its memory is faster than its kernels.
-BLACKWELL_STARTS = {"weight_read.bf16": 0.85, "weight_read.fp8": 0.80, "multiply.fp8": 0.45, "layer": 45.0}
+BLACKWELL_STARTS = {"weight_read.bf16": 0.85, "weight_read.fp8": 0.80, "weight_read.fp8-block": 0.80, "multiply.fp8": 0.45, "layer": 45.0}
+# GPUs whose figures the shares of a generation were read off [B/s].
+REFERENCE = {"hopper": 3.35e12, "blackwell": 8.0e12, "ampere": 2.039e12, "ada": 0.864e12}
 # How far a parameter may lie from its start, as a share of it, before that weighs as much as ten rows that are 5 % off.
 SPREADS = {
     "weight_read": 0.08,
@@ -98,6 +132,7 @@ SPREADS = {
     "step": 1.5,
     "multiply": 0.2,
     "prefill_exchange": 0.2,
+    "decode_exchange": 0.5,
     "prompt_layer": 1.0,
     "prompt_queue": 1.0,
     "prompt_crowding": 0.3,
@@ -114,7 +149,7 @@ SPREADS = {
 ANCHOR = 0.05 * 10.0**0.5
 
 
-def is_moe(group: Group) -> bool:
+def is_moe(group: Group | OfflineGroup) -> bool:
     """Tell whether the model routes tokens to experts."""
     return any(kind.feed_forward is not None and kind.feed_forward.experts for kind in group.setting.architecture.layer_kinds)
 
@@ -124,34 +159,50 @@ def held_out(group: Group) -> bool:
     return group.rows[0].series in HELD_OUT
 
 
-def identified(groups: Iterable[Group]) -> list[str]:
-    """Parameters that rows of these groups depend on."""
-    names = {name for name in PARAMETERS if "." not in name and name not in ROUTED}
-    for group in groups:
-        setting = group.setting
-        for kind in setting.architecture.layer_kinds:
-            if kind.recurrent is not None:
-                names.add("mixer_layer.recurrent")
-            if kind.attention is not None and kind.attention.kind is AttentionKind.MLA:
-                names.add("mixer_layer.mla")
-            if kind.attention is not None and kind.attention.index_topk is not None:
-                names.add("mixer_layer.sparse")
-            for tensor in layer_tensors(kind, setting.architecture.hidden_size):
-                dtype = stored_dtype(tensor, setting.precision, setting.architecture.dtype)
-                if tensor.split in EXPERT_SPLITS:
-                    names |= {f"expert_read.{dtype}", f"expert_multiply.{dtype}", f"moe_layer.{dtype}", *ROUTED}
-                elif tensor.family in {"attention", "mlp", "recurrent", "shared_expert"}:
-                    names |= {f"weight_read.{dtype}", f"multiply.{dtype}"}
+def offline_fitted(group: OfflineGroup) -> bool:
+    """Tell whether an offline series is fitted."""
+    return group.rows[0].series[:3] in OFFLINE_FITTED
+
+
+def identified(groups: Iterable[Group], offline: Iterable[OfflineGroup] = ()) -> list[str]:
+    """Parameters that rows of these groups depend on; served rows depend on all, offline ones on `OFFLINE_PARAMETERS`."""
+    served = list(groups)
+    names = {name for name in PARAMETERS if "." not in name and name not in (*ROUTED, "decode_exchange")} if served else set()
+    for group in served:
+        names |= _of_model(group)
+    for one in offline:
+        plain = {name for name in OFFLINE_PARAMETERS if name in PARAMETERS and name not in (*ROUTED, "decode_exchange")}
+        old = set() if served else {"decode_exchange"}
+        names |= plain | old | {name for name in _of_model(one) if name.partition(".")[0] in OFFLINE_PARAMETERS}
     return [name for name in PARAMETERS if name in names]
 
 
-def starts(architecture: str) -> dict[str, float]:
-    """Start of every parameter on a generation."""
+def _of_model(group: Group | OfflineGroup) -> set[str]:
+    """Parameters of the mixers, number formats and experts of a group's model."""
+    setting, names = group.setting, set()
+    for kind in setting.architecture.layer_kinds:
+        if kind.recurrent is not None:
+            names.add("mixer_layer.recurrent")
+        if kind.attention is not None and kind.attention.kind is AttentionKind.MLA:
+            names.add("mixer_layer.mla")
+        if kind.attention is not None and kind.attention.index_topk is not None:
+            names.add("mixer_layer.sparse")
+        for tensor in layer_tensors(kind, setting.architecture.hidden_size):
+            dtype = kernel_dtype(tensor, setting.precision, setting.architecture.dtype)
+            if tensor.split in EXPERT_SPLITS:
+                names |= {f"expert_read.{dtype}", f"expert_multiply.{dtype}", f"moe_layer.{dtype}", *ROUTED}
+            elif tensor.family in {"attention", "mlp", "recurrent", "shared_expert"}:
+                names |= {f"weight_read.{dtype}", f"multiply.{dtype}"}
+    return names
+
+
+def starts(architecture: str, *, old: bool = False) -> dict[str, float]:
+    """Start of every parameter on a generation, `old` = before TensorRT-LLM 1.0."""
     values = {name: value[0] for name, value in PARAMETERS.items()}
-    return values | (BLACKWELL_STARTS if architecture == "blackwell" else {})
+    return values | (BLACKWELL_STARTS if architecture == "blackwell" else {}) | (OLD_STARTS if old else {})
 
 
-def constants_of(engine: str, architecture: str, values: Mapping[str, float]) -> StepConstants:
+def constants_of(engine: str, architecture: str, values: Mapping[str, float], *, old: bool = False) -> StepConstants:
     """Constants with these values, everything else as in the catalog."""
     fields: dict[str, object] = {}
     for name, value in values.items():
@@ -162,7 +213,8 @@ def constants_of(engine: str, architecture: str, values: Mapping[str, float]) ->
             table[dtype] = value * unit  # type: ignore[index]
         else:
             fields[field] = value * unit
-    fields["expert_bandwidth"] = EXPERT_BANDWIDTH[architecture]
+    fields["expert_bandwidth"] = OLD_EXPERT_BANDWIDTH if old else EXPERT_BANDWIDTH[architecture]
+    fields["memory_reference"] = REFERENCE[architecture]
     return replace(step_constants(engine, architecture), **fields)  # type: ignore[arg-type]
 
 
@@ -171,25 +223,30 @@ def predict(group: Group, constants: StepConstants) -> Step:
     return step_times(group.setting, group.shapes, constants)
 
 
-def ratios(group: Group, constants: StepConstants) -> np.ndarray:
-    """Predicted over measured TPOT of every row."""
-    return predict(group, constants).tpot / group.tpot
+def ratios(group: Group | OfflineGroup, constants: StepConstants) -> np.ndarray:
+    """Predicted over measured TPOT of every row, offline measured over predicted throughput."""
+    step = step_times(group.setting, group.shapes, constants)
+    if isinstance(group, OfflineGroup):
+        return group.throughput * step.tpot / step.decoding
+    return step.tpot / group.tpot
 
 
-def fit(groups: list[Group], engine: str, architecture: str) -> dict[str, float]:
-    """Fit all identified parameters of an engine on a generation to TPOT, and lightly to TTFT, of these groups.
+def fit(groups: list[Group], engine: str, architecture: str, offline: list[OfflineGroup] | None = None) -> dict[str, float]:
+    """Fit all identified parameters of an engine on a generation to TPOT, and lightly to TTFT, of these groups, and to the throughput of offline ones.
 
     Every parameter is held to its start by `SPREADS`, so that what a series does not identify stays where other hardware has it.
     """
-    values = starts(architecture)
-    free = identified(groups)
+    old = not groups
+    values = starts(architecture, old=old)
+    free = identified(groups, offline or [])
     start = np.array([values[name] for name in free])
     spread = np.array([SPREADS[name.partition(".")[0]] for name in free]) * start
 
     def residuals(vector: np.ndarray) -> np.ndarray:
         values.update(zip(free, vector, strict=True))
-        constants = constants_of(engine, architecture, values)
+        constants = constants_of(engine, architecture, values, old=old)
         parts = [ANCHOR * (vector - start) / spread]
+        parts += [np.log(ratios(group, constants)) for group in offline or []]
         for group in groups:
             step = predict(group, constants)
             parts.append(np.log(step.tpot / group.tpot))

@@ -4,11 +4,11 @@ One pass of a microbatch through a stage, per layer:
 
     max(W / (BW eta_m), tokens x 2P / (F eta_f))         weights read, or multiplied with, whichever is longer; experts apart
     + sequences x KV / (BW eta_kv)                       cache read, window-limited, constant for recurrent layers
-    + c_layer + c_moe + sequences x c_seq                kernels, routing, and what grows with the sequences; none shrinks with t
+    + c_layer + c_moe                                    kernels and routing; they do not shrink with t
     + reductions x AR(tokens d b)                        measured all-reduces of the engine at that size and t
     + dispatch and combine                               where data-parallel ranks share experts
 
-and c_step a pass, the head on the last stage. A share of the passes carries a chunk of prompts (`cost.prefill`), whose tokens go through the same terms with their own
+and c_step + sequences x layers x c_seq a pass (every stage prepares all its sequences anew), the head on the last stage. A share of the passes carries a chunk of prompts (`cost.prefill`), whose tokens go through the same terms with their own
 attention over the prompt; TPOT is the mean over passes with and without. m = min(p, B) microbatches go round p stages (`cost.steps`). Requests whose
 prompt is being taken up do not decode: by Little's law B_d = B out TPOT / (TTFT + out TPOT) of the B sequences held do (`cost.serving`), found by iteration (`cost.closed_loop`).
 

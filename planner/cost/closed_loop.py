@@ -9,7 +9,7 @@ import numpy as np
 from planner.catalog.step_times import StepConstants
 from planner.cost.compute import Matrices, head_matrices
 from planner.cost.prefill import chunks, most_decoding, new_prompt_tokens, output_tokens, prompt_share
-from planner.cost.serving import prefill_wait_seconds
+from planner.cost.serving import crowd, prefill_wait_seconds
 from planner.cost.setting import FloatArray, Setting, ShapeArrays
 from planner.cost.steps import FIXED, LayerTerms, Pass, StageSort, head_parts, layer_parts, layer_terms, pipeline, stage_sorts
 from planner.cost.traffic import Traffic, traffic
@@ -65,6 +65,8 @@ class _Work:
     rank: FloatArray
     stage: FloatArray
     prompts_per_step: FloatArray
+    decode_exchange: FloatArray
+    crowd: FloatArray
 
 
 def step_times(setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> Step:
@@ -95,6 +97,8 @@ def step_and_traffic(setting: Setting, shapes: ShapeArrays, constants: StepConst
         rank=rank,
         stage=stage,
         prompts_per_step=(1.0 - 1.0 / batch) / passes * new_prompt_tokens(setting) / outputs,
+        decode_exchange=_decode_exchange(setting, shapes, constants),
+        crowd=crowd(batch, constants.prompt_queue, constants.prompt_crowding),
     )
     most = np.minimum(most_decoding(setting, batch, passes, work.data_parallel), batch)
     decoding = most
@@ -107,6 +111,12 @@ def step_and_traffic(setting: Setting, shapes: ShapeArrays, constants: StepConst
     starved = np.maximum(batch / np.maximum(step.decoding, 1e-12) - 1.0, 0.0) * outputs * step.tpot - step.first_token
     waiting = np.where(most < batch, np.maximum(starved, 0.0), 0.0)
     return replace(step, wait=step.wait + waiting), work.traffic
+
+
+def _decode_exchange(setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> FloatArray:
+    """What all-reduces of decoding tokens take over the measured ones: the engine's factor inside a scale-up scope, 1 where PCIe lanes set the pace."""
+    lanes = np.array([path.link.kind == "pcie" for path in setting.paths])
+    return np.where(lanes[shapes.tp_level], 1.0, constants.decode_exchange)
 
 
 def microbatches(shapes: ShapeArrays) -> FloatArray:
@@ -126,20 +136,23 @@ def _step(work: _Work, decoding: FloatArray) -> Step:
     # A step that a sequence takes part in holds that sequence, and of the others those that decode on average.
     active = (1.0 + (work.batch - 1.0) * decoding / work.batch) / work.batch
     rank, stage = work.rank * active, work.stage * active
-    share = prompt_share(setting, work.prompts_per_step * decoding, work.data_parallel, work.passes)
+    share = prompt_share(setting, work.prompts_per_step * decoding, work.data_parallel, work.passes, work.crowd)
     zeros = np.zeros_like(rank)
     reduce = sent.reduce(rank)
     full_reduce = np.maximum(sent.reduce(rank + share.rank_tokens), reduce)
-    mixed_reduce = reduce + constants.prefill_exchange * (full_reduce - reduce)
-    plain = Pass(rank, stage, zeros, zeros, reduce, sent.exchange(stage))
+    decode_reduce = work.decode_exchange * reduce
+    mixed_reduce = decode_reduce + constants.prefill_exchange * (full_reduce - reduce)
+    plain = Pass(rank, stage, zeros, zeros, decode_reduce, sent.exchange(stage))
     full_exchange = sent.exchange(stage + share.stage_tokens)
     mixed = Pass(rank, stage, share.rank_tokens, share.stage_tokens, mixed_reduce, full_exchange, carries_prompts=True)
     plain_layers = [layer_parts(one, plain, work.expert_parallel, constants) for one in work.terms]
     mixed_layers = tuple(layer_parts(one, mixed, work.expert_parallel, constants) for one in work.terms)
     mean_layers = tuple(low + share.share * (high - low) for low, high in zip(plain_layers, mixed_layers, strict=True))
     logits = head_parts(work.head, rank, work.expert_parallel)
-    mean = pipeline(mean_layers, logits, work.sorts, work.passes, constants.step)
-    prompt = pipeline(mixed_layers, logits, work.sorts, np.ones_like(rank), constants.step)
+    # Every stage prepares every sequence of its passes anew: that does not shrink with the layers on it.
+    each = constants.step + setting.architecture.layers * constants.sequence * rank
+    mean = pipeline(mean_layers, logits, work.sorts, work.passes, each)
+    prompt = pipeline(mixed_layers, logits, work.sorts, np.ones_like(rank), each)
     further = chunks(setting) - 1.0  # later chunks follow one stage behind the other
     prompt_parts = prompt.through * (1.0 + further * prompt.slowest / prompt.through.sum(axis=0))
     prompt_seconds = prompt_parts.sum(axis=0)
@@ -149,6 +162,6 @@ def _step(work: _Work, decoding: FloatArray) -> Step:
         hops=(work.stages - 1.0) * sent.hop(rank + share.share * share.rank_tokens),
         prompt_parts=prompt_parts,
         prompt_hops=(work.stages - 1.0) * sent.hop(rank + share.rank_tokens),
-        wait=prefill_wait_seconds(work.batch, mean.parts.sum(axis=0), prompt_seconds, constants.prompt_queue, constants.prompt_crowding),
+        wait=prefill_wait_seconds(work.batch, mean.parts.sum(axis=0), prompt_seconds, work.crowd),
         decoding=decoding,
     )

@@ -9,6 +9,7 @@ Across scale-up scopes see `collectives_hierarchical`.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from planner.topology.paths import LinkPath
 FloatArray = NDArray[np.float64]
 Named = tuple[FloatArray, NDArray[np.str_]]
 
-# PCIe boxes of these GPUs were measured apart: peer access works there, on the L40S box behind pcie4-x16 it does not.
+# PCIe boxes of these GPUs were measured apart.
 _BOXES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "pcie4-x16": (("a100", "pcie4-a100"), ("a800", "pcie4-a100")),
     "pcie5-x16": (("h100-pcie", "pcie5-h100"), ("h100-nvl", "pcie5-h100")),
@@ -37,6 +38,7 @@ _STAND_INS: Final[dict[str, str]] = {
     "nvlink6-rubin": "nvlink5-nvl72",
     "nvlink3-bridge": "nvlink3-a100-bridge",
     "pcie3-x16": "pcie4-x16",
+    "pcie5-x16-no-peer": "pcie4-x16-no-peer",
     "pcie6-x16": "pcie5-x16",
     "xgmi-mi300x": "xgmi-mi355x",
     "xgmi-mi325x": "xgmi-mi355x",
@@ -47,6 +49,14 @@ _MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "xgmi": ("xgmi-mi355x", "nvlink3-a100"),
     "ici": ("nvlink3-a100",),
 }
+# Engines run the kernels they run over NVSwitch over a bridge too; of bridges only NCCL was measured, from PyTorch without graphs.
+_SWITCHED: Final[dict[str, str]] = {
+    "nvlink3-bridge": "nvlink3-a100",
+    "nvlink3-a100-bridge": "nvlink3-a100",
+    "nvlink4-bridge": "nvlink4-h100",
+}
+# The same lanes without peer access, measured apart.
+_WITHOUT_PEERS: Final[dict[str, str]] = {"pcie4-x16": "pcie4-x16-no-peer"}
 # What stands where NCCL stands on NVIDIA GPUs.
 _VENDOR_LIBRARIES: Final[dict[str, str]] = {"xgmi": "rccl", "ici": "xla"}
 _LIBRARIES: Final[dict[str, str]] = {
@@ -86,6 +96,11 @@ def _fabrics(entry: Link, gpu: str | None) -> tuple[str, ...]:
     return (*own, *sorted(_MEASURED.get(entry.kind, ("nvlink3-a100",)), key=distance))
 
 
+def _kernels(entry: Link, library: str, operation: str) -> tuple[str, ...]:
+    """Fabrics whose engine kernels stand before everything measured on the link itself."""
+    return (_SWITCHED[entry.name],) if entry.name in _SWITCHED and library != "nccl" and operation == "all_reduce" else ()
+
+
 def own_series(entry: Link, library: str, operation: str, ranks_inside: int = 1) -> CollectiveSeries | None:
     """Series of an operation that somebody timed on links of his own, None without one."""
     for series in entry.measured:
@@ -108,13 +123,14 @@ def _find(path: LinkPath, library: str, operation: str, ranks: int, gpu: str | N
     timed = own_series(entry, "nccl", operation) if operation != "all_reduce" or library == "nccl" else None
     if timed is not None:
         return _Source(timed, 1.0, 1.0, 1.0)
-    for fabric in _fabrics(entry, gpu):
+    switched = _kernels(entry, library, operation)
+    for fabric in (*switched, *_fabrics(entry, gpu)):
         candidates = [(library, operation, 1.0), ("nccl", operation, 1.0)]
         if operation != "all_reduce":
             candidates.append(("nccl", "all_reduce", 0.5))
         elif library != "nccl":
             # An engine with kernels of its own that were not measured on this fabric is taken to be as good as one whose were.
-            candidates += [(other, "all_reduce", 1.0) for other in ("vllm", "tensorrt-llm")]
+            candidates += [(other, "all_reduce", 1.0) for other in ("vllm", "tensorrt-llm", "sglang")]
         for name, measured, share in candidates:
             series = find_series(fabric, name, measured, version if name == library else None)
             if series is None or (series.legal_ranks and ranks not in series.legal_ranks):
@@ -124,9 +140,10 @@ def _find(path: LinkPath, library: str, operation: str, ranks: int, gpu: str | N
             reference = link(_BOX_LINKS.get(fabric, fabric))
             # Shares of the nominal bandwidth: constants of the link against the reference's, and the path's nominal against the link's.
             narrowed = _effective_bandwidth(path, ranks) / _full_bandwidth(entry, ranks)
+            starts = entry.calibrated_alpha.value / reference.calibrated_alpha.value
             return _Source(
                 series,
-                entry.calibrated_alpha.value / reference.calibrated_alpha.value,
+                max(starts, 1.0) if fabric in switched else starts,
                 entry.calibrated_bandwidth.value / reference.calibrated_bandwidth.value * _mesh_share(entry, reference, ranks) * narrowed,
                 share,
             )
@@ -209,7 +226,13 @@ def collective_time(
             seconds[chosen], names[chosen] = network_time(operation, path, int(count), sizes[chosen])
         else:
             source = _find(path, library, operation, int(count), gpu, version)
-            seconds[chosen], names[chosen] = _carried(source, int(count), sizes[chosen], _VENDOR_LIBRARIES.get(path.link.kind, "nccl"))
+            times, named = _carried(source, int(count), sizes[chosen], _VENDOR_LIBRARIES.get(path.link.kind, "nccl"))
+            if path.link.name in _WITHOUT_PEERS and source.series.fabric not in _BOX_LINKS:
+                # What goes through the host's memory goes as well where peers could be reached, and is sooner there for small messages of two.
+                around = replace(path, link=link(_WITHOUT_PEERS[path.link.name]))
+                other, other_named = collective_time(operation, around, engine, int(count), sizes[chosen], gpu=gpu, version=version)
+                times, named = np.minimum(times, other), np.where(other < times, other_named, named)
+            seconds[chosen], names[chosen] = times, named
     return seconds, names
 
 

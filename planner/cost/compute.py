@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.catalog.architecture import FeedForward, LayerKind, ModelArchitecture
 from planner.catalog.gpus import Gpu
-from planner.catalog.step_times import StepConstants, of_dtype
+from planner.catalog.step_times import StepConstants, of_dtype, read_share
 from planner.cost.memory_weights import tensor_bytes
 from planner.cost.setting import FloatArray, Precision, Setting, ShapeArrays
 from planner.cost.tensors import EXPERT_SPLITS, Tensor, head_tensors, layer_tensors, rank_share
@@ -49,6 +49,13 @@ def stored_dtype(tensor: Tensor, precision: Precision, model_dtype: str) -> str:
     ):
         return model_dtype
     return precision.weights
+
+
+def kernel_dtype(tensor: Tensor, precision: Precision, model_dtype: str) -> str:
+    """Number format by which kernels of a tensor differ in speed: `stored_dtype`, with "-block" where FP8 is scaled by blocks."""
+    dtype = stored_dtype(tensor, precision, model_dtype)
+    scheme = precision.quantization
+    return f"{dtype}-block" if dtype == "fp8" and scheme is not None and scheme.block is not None else dtype
 
 
 def peak_flops(gpu: Gpu, dtype: str) -> float:
@@ -109,15 +116,15 @@ def _alike(tensors: Iterable[Tensor], setting: Setting, constants: StepConstants
 
 def _tensor_seconds(tensor: Tensor, setting: Setting, constants: StepConstants) -> tuple[float, float]:
     model_dtype = setting.architecture.dtype
-    dtype = stored_dtype(tensor, setting.precision, model_dtype)
+    dtype, kernel = stored_dtype(tensor, setting.precision, model_dtype), kernel_dtype(tensor, setting.precision, model_dtype)
     grouped = tensor.split in EXPERT_SPLITS
-    read_share = of_dtype(constants.expert_read if grouped else constants.weight_read, dtype)
-    multiply_share = of_dtype(constants.expert_multiply if grouped else constants.multiply, dtype)
+    multiply_share = of_dtype(constants.expert_multiply if grouped else constants.multiply, kernel)
     size = tensor_bytes(tensor, setting.precision, model_dtype)
     bandwidth = setting.gpu.memory_bandwidth.value
     if grouped:
         bandwidth = min(bandwidth, constants.expert_bandwidth)
-    read = size / (bandwidth * read_share)
+    reached = read_share(constants, of_dtype(constants.expert_read if grouped else constants.weight_read, kernel), bandwidth)
+    read = size / (bandwidth * reached)
     if tensor.columns == 1:  # norms and biases are added, not multiplied
         return read, 0.0
     return read, 2.0 * tensor.parameters / (peak_flops(setting.gpu, dtype) * multiply_share)

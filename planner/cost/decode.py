@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.catalog.architecture import Attention, AttentionKind, LayerKind, RecurrentState
 from planner.catalog.dtypes import bytes_per_element
-from planner.catalog.step_times import StepConstants
+from planner.catalog.step_times import StepConstants, read_share
 from planner.cost.compute import peak_flops
 from planner.cost.setting import FloatArray, Setting, ShapeArrays
 
@@ -34,7 +34,8 @@ def attention_seconds(kind: LayerKind, setting: Setting, shapes: ShapeArrays, co
     """Time that one sequence adds to one layer of `kind` on a rank [s], shape [n]: the longer of reading its cache and multiplying with it."""
     seconds = np.zeros(shapes.batch.shape)
     tensor_parallel = shapes.tensor_parallel.astype(np.float64)
-    bandwidth = setting.gpu.memory_bandwidth.value * constants.kv_read
+    memory = setting.gpu.memory_bandwidth.value
+    bandwidth = memory * read_share(constants, constants.kv_read, memory)
     if kind.attention is not None:
         cache = bytes_per_element(setting.precision.kv_cache)
         read = _cache_elements(kind.attention, tensor_parallel, context) * cache / bandwidth

@@ -51,7 +51,9 @@ def chunks(setting: Setting) -> FloatArray:
     return np.ceil(new_prompt_tokens(setting) / float(max(setting.max_batched_tokens, 1)))
 
 
-def prompt_share(setting: Setting, pass_tokens: FloatArray, data_parallel: FloatArray, passes: FloatArray) -> PromptShare:
+def prompt_share(
+    setting: Setting, pass_tokens: FloatArray, data_parallel: FloatArray, passes: FloatArray, before: FloatArray | float = 0.0
+) -> PromptShare:
     """Spread the prompt tokens of an average pass over chunks.
 
     Parameters
@@ -64,19 +66,21 @@ def prompt_share(setting: Setting, pass_tokens: FloatArray, data_parallel: Float
         Data-parallel ranks dp: each takes up its own prompts, but all wait at the experts for the one that has a chunk.
     passes
         Microbatches m under way: in a full pipeline every beat lasts as long as the longest of its m passes.
+    before
+        Prompts that come right before one (`cost.serving.crowd`).
 
     Returns
     -------
     PromptShare
-        With c the chunk of one rank, a share f = min(1, tokens / c) of the passes carries one. Chunks of one prompt follow each other through a pipeline, so that
-        of its beats 1 - (1 - f / n)^(m + n - 1) hold one, n chunks a prompt. Where even that is not enough, chunks grow up to
+        With c the chunk of one rank, a share f = min(1, tokens / c) of the passes carries one. Chunks follow each other through a pipeline in trains of n, those of one
+        prompt and of the prompts that came with it, so that of its beats 1 - (1 - f / n)^(m + n - 1) hold one. Where even that is not enough, chunks grow up to
         max_batched_tokens; what does not fit then waits (`cost.calibrated` lowers the number of decoding sequences).
     """
     bound = float(max(setting.max_batched_tokens, 1))
     carried = np.minimum(pass_tokens, bound * data_parallel)
     chunk = np.minimum(np.maximum(chunk_tokens(setting), carried / data_parallel), bound)
     share = np.minimum(carried / chunk, 1.0)
-    train = chunks(setting)
+    train = chunks(setting) * (1.0 + before)
     beats = -np.expm1((passes + train - 1.0) * np.log1p(-np.minimum(share / train, 1.0 - 1e-12)))
     share = np.where(passes > 1.0, np.maximum(beats, share), share)
     return PromptShare(share=share, rank_tokens=chunk, stage_tokens=np.maximum(carried, chunk))

@@ -42,12 +42,15 @@ def queueing_seconds(request_rate: FloatArray | float, slots: FloatArray, servic
     return np.where(busy >= 1.0, np.inf, np.where(busy > 0.0, wait, 0.0))
 
 
-def prefill_wait_seconds(
-    batch: FloatArray, pass_seconds: FloatArray, prompt_seconds: FloatArray, queue: float, crowding: float
-) -> FloatArray:
+def crowd(batch: FloatArray, queue: float, crowding: float) -> FloatArray:
+    """Prompts that came before one and are still to be taken up, queue (B - 1)^crowding in a closed loop of B = `batch` sequences; constants of the engine."""
+    return np.asarray(queue * np.maximum(batch - 1.0, 0.0) ** crowding, dtype=np.float64)
+
+
+def prefill_wait_seconds(batch: FloatArray, pass_seconds: FloatArray, prompt_seconds: FloatArray, before: FloatArray) -> FloatArray:
     """Mean wait of a prompt in a closed loop of `batch` sequences [s], shape [n].
 
-    Two running passes (the one under way, and the one whose answer is still on its way out), and queue (B - 1)^crowding prompts that came before it.
+    Two running passes (the one under way, and the one whose answer is still on its way out), and the prompts that came before it (`crowd`).
 
     Parameters
     ----------
@@ -55,11 +58,10 @@ def prefill_wait_seconds(
         Sequences of the loop; one alone never waits for another.
     pass_seconds, prompt_seconds
         Time of the average pass, and of taking up one prompt [s].
-    queue, crowding
-        Constants of the engine.
+    before
+        Prompts before it.
     """
-    others = np.maximum(batch - 1.0, 0.0)
-    return np.minimum(others, 1.0) * WAITED_PASSES * pass_seconds + queue * others**crowding * prompt_seconds
+    return np.minimum(np.maximum(batch - 1.0, 0.0), 1.0) * WAITED_PASSES * pass_seconds + before * prompt_seconds
 
 
 def effective_batch(concurrency: FloatArray, most_sequences: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.catalog.architecture import AttentionKind, LayerKind, ModelArchitecture
 from planner.catalog.step_times import StepConstants, of_dtype
-from planner.cost.compute import Matrices, layer_matrices, matrices_seconds, stored_dtype
+from planner.cost.compute import Matrices, kernel_dtype, layer_matrices, matrices_seconds
 from planner.cost.decode import attention_seconds, prompt_attention_seconds
 from planner.cost.pipeline_split import pipeline_splits
 from planner.cost.prefill import new_prompt_tokens, output_tokens
@@ -97,7 +97,7 @@ def _layer_seconds(kind: LayerKind, setting: Setting, constants: StepConstants) 
         seconds += constants.mixer_layer.get("sparse", 0.0)
     experts = [tensor for tensor in layer_tensors(kind, setting.architecture.hidden_size) if tensor.split in EXPERT_SPLITS]
     if experts:
-        seconds += of_dtype(constants.moe_layer, stored_dtype(experts[0], setting.precision, setting.architecture.dtype))
+        seconds += of_dtype(constants.moe_layer, kernel_dtype(experts[0], setting.precision, setting.architecture.dtype))
     return seconds
 
 
@@ -114,7 +114,7 @@ def layer_parts(terms: LayerTerms, one: Pass, expert_parallel: FloatArray, const
     parts[TP_COMM] = terms.reductions * one.reduce
     parts[EP_COMM] = terms.exchanges * one.exchange
     fixed = terms.prompt_layer + terms.layer if one.carries_prompts else terms.layer
-    parts[FIXED] = fixed + constants.sequence * one.sequences
+    parts[FIXED] = fixed
     return parts
 
 
@@ -172,7 +172,9 @@ def stage_sorts(setting: Setting, shapes: ShapeArrays) -> tuple[StageSort, ...]:
     return tuple(sorts)
 
 
-def pipeline(layers: tuple[FloatArray, ...], head: FloatArray, sorts: tuple[StageSort, ...], passes: FloatArray, step: float) -> Pipeline:
+def pipeline(
+    layers: tuple[FloatArray, ...], head: FloatArray, sorts: tuple[StageSort, ...], passes: FloatArray, step: FloatArray
+) -> Pipeline:
     """Sum the parts of layers over stages.
 
     m microbatches go round p stages: the step takes max(sum of the stages, m x the slowest stage).
@@ -188,7 +190,7 @@ def pipeline(layers: tuple[FloatArray, ...], head: FloatArray, sorts: tuple[Stag
     passes
         Microbatches m of every shape.
     step
-        Spent once in every pass of every stage [s].
+        Spent once in every pass of every stage, whatever part of the model is on it [s].
     """
     through = np.zeros_like(head)
     slowest_parts = np.zeros_like(head)

@@ -25,7 +25,7 @@ from planner.topology.paths import LinkPath
 _PER_OCTAVE: Final = 16
 _LOG_SIZES: Final = np.linspace(0.0, 40.0, 40 * _PER_OCTAVE + 1)  # 1 B (or one token) to 1 TiB
 
-_SHARED_LANES: Final = (0.9, 0.7)
+_SHARED_LANES: Final = (0.72, 0.6)
 
 Curve = tuple[FloatArray, NDArray[np.str_]]
 
@@ -62,8 +62,8 @@ def _experts(
 def _pcie_floor(operation: str, path: LinkPath, ranks: int, sizes: FloatArray) -> FloatArray:
     """Least time of a collective over PCIe [s]: its ring volume at what the lanes carry while all ranks use them; 0 for other or measured links.
 
-    Series of PCIe boxes end at small messages. A box of four keeps 0.9 of the copy bandwidth, one of eight over two sockets 0.7: 18 and 14 GB/s behind
-    x16 of the fourth generation, which Llama-3-70B at 128/128 shows on four and eight A100 (TensorRT-LLM 0.14 performance overview).
+    Series of PCIe boxes end at small messages. A box of four keeps 0.72 of the copy bandwidth, one of eight over two sockets 0.6: 14 and 12 GB/s behind
+    x16 of the fourth generation, which Llama-3-70B shows on four and eight A100 (TensorRT-LLM 0.14 performance overview, mean of eight lengths).
     """
     if path.link.kind != "pcie" or path.link.measured or ranks <= 1:
         return np.zeros(sizes.shape)

@@ -20,6 +20,8 @@ EXPECTED = [
     "pcie3-x16",
     "pcie4-x16",
     "pcie5-x16",
+    "pcie4-x16-no-peer",
+    "pcie5-x16-no-peer",
     "ici-v5e",
     "infiniband-hdr-200",
     "infiniband-ndr-400",

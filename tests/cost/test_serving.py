@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from planner.cost.evaluation import evaluate
 from planner.cost.serving import (
     SERVICE_VARIATION,
+    crowd,
     effective_batch,
     prefill_wait_seconds,
     queueing_seconds,
@@ -38,7 +39,8 @@ def test_waits_grow_with_the_rate_and_are_infinite_when_overloaded(rate, slots, 
 
 
 def test_a_lone_prompt_waits_for_nobody():
-    waits = prefill_wait_seconds(np.array([1.0, 2.0, 65.0]), np.full(3, 0.02), np.full(3, 0.3), 0.5, 0.5)
+    batch = np.array([1.0, 2.0, 65.0])
+    waits = prefill_wait_seconds(batch, np.full(3, 0.02), np.full(3, 0.3), crowd(batch, 0.5, 0.5))
     assert waits[0] == 0.0
     assert waits[1] == pytest.approx(2 * 0.02 + 0.5 * 0.3)
     assert waits[2] == pytest.approx(2 * 0.02 + 0.5 * 8.0 * 0.3)
