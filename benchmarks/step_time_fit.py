@@ -122,7 +122,7 @@ WEIGHT_OF_TTFT = 0.1
 # What is expected before any measurement differs on Blackwell: its memory is faster than its kernels.
 BLACKWELL_STARTS = {"weight_read.bf16": 0.85, "weight_read.fp8": 0.80, "weight_read.fp8-block": 0.80, "multiply.fp8": 0.45, "layer": 45.0}
 # GPUs whose figures the shares of a generation were read off [B/s].
-REFERENCE = {"hopper": 3.35e12, "blackwell": 8.0e12, "ampere": 2.039e12, "ada": 0.864e12}
+REFERENCE = {"hopper": 3.35e12, "blackwell": 7.7e12, "ampere": 2.039e12, "ada": 0.864e12}
 # How far a parameter may lie from its start, as a share of it, before that weighs as much as ten rows that are 5 % off.
 SPREADS = {
     "weight_read": 0.08,

@@ -148,8 +148,9 @@ def step_constants(engine: str, architecture: str) -> StepConstants:
     def fit(table: dict[str, Any]) -> tuple[bool, bool]:
         return architecture in table["architectures"], not version or matches(version, table.get("versions", ""))
 
-    table = dict(max(generations, key=fit))  # the first of equals
-    same, current = fit(table)
+    best = max(generations, key=fit)  # the first of equals
+    table = dict(best)
+    same, current = fit(best)
     measured: list[str] = table.pop("architectures")
     versions = table.pop("versions", "")
     if not (same and current):

@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.catalog.architecture import Quantization
 from planner.catalog.gpus import gpu
-from planner.catalog.step_times import of_dtype, step_constants, step_engines
+from planner.catalog.step_times import of_dtype, read_share, step_constants, step_engines
 from planner.cost.compute import distinct_share, fit_power_law, fullest_rank, multiplied_parameters, peak_flops
+from planner.cost.evaluation import evaluate
+from planner.cost.setting import Precision
 from planner.diagnostics import PlannerError
 
 
@@ -100,3 +103,44 @@ def test_a_format_without_an_entry_borrows_the_nearest():
     assert of_dtype({"bf16": 1.0, "fp8": 2.0, "nvfp4": 3.0}, "int4") == 3.0
     assert of_dtype({"bf16": 1.0, "fp8": 2.0}, "int8") == 2.0
     assert of_dtype({"fp8": 2.0}, "fp16") == 2.0
+
+
+def test_an_engine_s_version_picks_its_constants():
+    old, new, plain = (step_constants(name, "hopper") for name in ("tensorrt-llm 0.14.0", "TensorRT-LLM 1.1", "tensorrt-llm"))
+    assert old.engine == new.engine == plain.engine == "trtllm"
+    assert old.rows > 0
+    assert old.decode_exchange > 1.0
+    assert new.weight_read == plain.weight_read
+    assert new.sequence > old.sequence  # compiled engines, no Python between steps
+    # A version nobody measured on this generation borrows another one's constants, and a versioned name is still its engine.
+    assert step_constants("tensorrt-llm 1.1", "ampere").basis == "assumed"
+    assert step_constants("tensorrt-llm 0.14", "ampere").basis == "measured"
+    assert step_constants("vllm 0.12", "hopper") == step_constants("vllm", "hopper")
+
+
+@given(st.floats(0.05, 1.0), st.floats(0.2e12, 20e12), st.floats(1.0, 3.0))
+def test_kernels_never_read_slower_from_a_faster_memory(share, bandwidth, more):
+    constants = step_constants("trtllm", "blackwell")
+    slow = bandwidth * read_share(constants, share, bandwidth)
+    fast = bandwidth * more * read_share(constants, share, bandwidth * more)
+    assert fast >= slow * (1.0 - 1e-12)
+    assert read_share(constants, share, bandwidth) >= share
+
+
+def test_a_slow_memory_bounds_what_kernels_bound_on_a_fast_one():
+    constants = step_constants("trtllm", "blackwell")
+    narrow = constants.weight_read["nvfp4"]
+    assert narrow < 0.65
+    assert read_share(constants, narrow, gpu("b200-180gb").memory_bandwidth.value) == pytest.approx(narrow)
+    assert read_share(constants, narrow, gpu("rtx-pro-6000-96gb").memory_bandwidth.value) > 0.85
+
+
+def test_fp8_scaled_by_blocks_is_multiplied_apart(dense_model, setting_of, shapes_of):
+    shapes = shapes_of((1, 1, 1, 1, 512))
+    plain = Quantization("fp8", "fp8", scale_bytes=4.0)
+    blocks = Quantization("fp8", "fp8", block=(128, 128), scale_bytes=4.0)
+    one, other = (
+        evaluate(setting_of(dense_model, engine="tensorrt-llm", precision=Precision("fp8", "fp8", "bf16", scheme)), shapes)
+        for scheme in (plain, blocks)
+    )
+    assert other.compute[0] > 1.1 * one.compute[0]
