@@ -15,10 +15,10 @@ from functools import cache
 from typing import Any, Final
 
 from planner.catalog.engines import engine as engine_rules
-from planner.catalog.engines import matches, version_key
 from planner.catalog.facts import Basis
 from planner.catalog.nearest import plain
 from planner.catalog.read import DATA
+from planner.catalog.versions import matches, version_key
 
 _ALIASES: Final[dict[str, str]] = {"tensorrtllm": "trtllm", "tensorrt": "trtllm", "trt": "trtllm"}
 
