@@ -32,8 +32,8 @@ EXITS = (
 
 COMPLETION = """## Completion
 
-`planner --install-completion` writes a completion script for the shell it is called from (bash, zsh or fish; `--shell` names another one, `--output FILE` another place) and says
-which line of the shell's start-up file loads it. Commands, options and choices are completed without importing the solver.
+`planner --install-completion` writes a completion script for the shell it is called from (bash, zsh, fish or PowerShell; `--shell` names another one, `--output FILE` another place), and for bash
+and zsh adds a line to the shell's start-up file that loads it. Start a new shell afterwards. Commands, options and choices are completed; taking it back is deleting that line and the script.
 
     planner --install-completion
     planner --install-completion --shell zsh --output ~/.zfunc/_planner

@@ -1,6 +1,6 @@
-"""The page of every file key: type, default, example and meaning, from the JSON Schemas and one example file of each kind.
+"""The page of every file key: type, default, example and meaning, from the JSON Schemas and example files of each kind.
 
-The examples are files that hold every key once (`planner/problem/examples/`), so a key without an example is a fault that a test tells.
+The example files together hold every key (`planner/problem/examples/`), so a key without an example is a fault that a test tells.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ class Part:
         return re.sub(r"[^a-z0-9_-]+", "", self.place.lower().replace(" ", "-"))
 
 
-def example(kind: Kind) -> Any:
-    """Plain data of the file that holds every key of a kind once."""
-    text = resources.files("planner.problem").joinpath(f"examples/{kind}.yaml").read_text(encoding="utf-8")
-    return read_yaml(text, None).data
+def examples(kind: Kind) -> tuple[Any, ...]:
+    """Plain data of the files that hold every key of a kind: one, and more where keys exclude one another (`KIND_*.yaml`)."""
+    folder = resources.files("planner.problem").joinpath("examples")
+    names = sorted(file.name for file in folder.iterdir() if re.fullmatch(rf"{kind}(_\w+)?\.yaml", file.name))
+    return tuple(read_yaml(folder.joinpath(name).read_text(encoding="utf-8"), None).data for name in names)
 
 
 def keys_page() -> str:
@@ -82,11 +83,12 @@ def keys_page() -> str:
 
 def json_schema_parts(kind: Kind) -> Mapping[str, Any]:
     """Named parts of a kind's schema; the same objects at every call."""
-    return _schema(kind).get("$defs", {})
+    found: Mapping[str, Any] = _schema(kind).get("$defs", {})
+    return found
 
 
 def keys_without_example(kind: Kind) -> list[str]:
-    """Keys that the example file of a kind does not hold, as dotted paths."""
+    """Keys that the example files of a kind do not hold, as dotted paths."""
     return [
         f"{part.place}.{key}"
         for part in parts(kind)
@@ -108,7 +110,7 @@ def parts(kind: Kind) -> Iterator[Part]:
     """Mappings of a kind of file, outer ones first; a topology inside a problem is left to its own kind."""
     schema = _schema(kind)
     named = json_schema_parts(kind)
-    todo = [Part(kind, schema, (example(kind),))]
+    todo = [Part(kind, schema, examples(kind))]
     seen: set[int] = set()
     while todo:
         part = todo.pop(0)

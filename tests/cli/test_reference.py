@@ -11,7 +11,7 @@ from planner.cli.app import app, run
 from planner.cli.command_pages import commands
 from planner.cli.reference import page_text
 from planner.problem.documents import Problem
-from planner.problem.key_pages import KINDS, example, keys_without_example, parts
+from planner.problem.key_pages import KINDS, examples, keys_without_example, parts
 from planner.problem.profile_document import ProfileDocument
 from planner.topology.document import TopologyDocument
 
@@ -28,8 +28,11 @@ def test_the_committed_page_is_what_the_program_says(page):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_has_an_example_in_a_file_that_is_valid(kind):
-    DOCUMENTS[kind].model_validate(example(kind))
-    assert keys_without_example(kind) == [], f"add them to planner/problem/examples/{kind}.yaml"
+    for data in examples(kind):
+        DOCUMENTS[kind].model_validate(data)
+    assert keys_without_example(kind) == [], (
+        f"add them to planner/problem/examples/{kind}.yaml, or to {kind}_NAME.yaml where they exclude others"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -61,12 +64,17 @@ def test_pages_go_to_a_folder_or_to_standard_output(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_the_commands(shell, tmp_path):
+def test_completion_knows_the_commands(shell, tmp_path, monkeypatch):
+    # The command also writes a line into the start-up file of the shell, which here is nobody's.
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ZDOTDIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     script = tmp_path / "completion"
     assert run(["--install-completion", "--shell", shell, "--output", str(script)]) == 0
     text = script.read_text(encoding="utf-8")
     assert [name for name in app if not name.startswith("-") and name not in text] == []
     assert "--time-limit" in text
+    assert Path.home() == tmp_path
 
 
 def test_every_page_is_in_the_navigation():
