@@ -59,12 +59,23 @@ def page_text(page: Page) -> str:
 
 CODES_INTRODUCTION = """# Diagnostic codes
 
-Every fault, warning and note carries one of these codes, at the end of its line and in `--json`:
+Every fault, warning and note carries one of these codes, at the end of its line and in `--json`. All faults of an input come at once:
 
-    problem.yaml:7:5: deployments.chat.precision.weights: what is wrong; what to write instead [CODE]
+```console
+# exit 1
+$ planner validate problems/two_node_h100.yaml --set deployments.chat.slo.tpot=60 --set deployments.chat.model=llama-3.1-405
+```
 
-The message names the place and the figures of the case; this page says what a code means and what usually mends it. `planner reference codes` prints it, `planner catalog
-codes` the same as a table, CSV or JSON. A code once given is kept, so programs may rely on it.
+    error: --set deployments.chat.slo.tpot=60: deployments.chat.slo.tpot: `60` has no unit; write 60ms or 60s [MISSING_UNIT]
+    error: --set deployments.chat.model=llama-3.1-405: deployments.chat.model: model 'llama-3.1-405' is not in the catalog; nearest: llama-3.1-405b, ... [UNKNOWN_MODEL]
+
+In a file the place is `file:line:column` and the dotted path. The message holds the figures of the case and what to write instead; this page says what a code means and what usually mends it. Which degrees a rule refuses, and why, is told the same way:
+
+```console
+$ planner solve problems/two_node_h100.yaml --explain tp3
+```
+
+`planner reference codes` prints this page, `planner catalog codes` the same as a table, CSV or JSON. A code once given is kept, so programs may rely on it. Where there is no plan, see [what would help](../rules.md#when-there-is-no-plan).
 """
 
 
