@@ -224,8 +224,8 @@ class Search:
         return self.complete(model, counts)
 
     def _any(self, model: Model) -> tuple[int, ...] | None:
-        """Any plan, for whoever interrupted before there was one; a short search, and None where it is not asked for or finds none."""
-        if not self.interrupted:
+        """Any plan, for whoever interrupted, or whose time was up, before there was one; a short search, and None where it is not asked for or finds none."""
+        if not self.over:
             return None
         limits = replace(self.limits(FIRST_SHARE), seconds=None)
         return self.guarded(lambda: cpsat.minimise(model.program, {}, limits)).values

@@ -88,6 +88,8 @@ def test_an_impossible_problem_says_so_and_why(plans):
     plan = plan_named("eight_free_as_6_plus_2", plans)
     words = " ".join(" ".join(read(plan_page(plan)).text).split())
     assert "impossible as asked" in words
+    assert plan.repairs
+    assert all(item.message in words and item.hint in words for item in plan.repairs)
     assert plan.rejected
     assert all(item.code in words and item.message in words for item in plan.rejected)
 
@@ -153,6 +155,17 @@ def test_a_plan_without_a_fabric_shows_the_nodes_it_uses(plans):
     (box,) = boxes_of(plan)
     assert [tile.name for tile in box.tiles] == ["h100-01"]
     assert read(plan_page(plan)).wrong == []
+
+
+def test_spares_and_buckets_are_shown(plans):
+    """A GPU kept free is no idle one; what a replica serves of each bucket stands beside it."""
+    plan = planner.solve(str(ROOT / "problems/two_node_h100.yaml"), ["deployments.chat.spares=1"]).plan
+    (box,) = boxes_of(plan)
+    assert (box.idle, box.spare, sum(box.used.values())) == (0, 8, 8)
+    assert plan_page(plan).count("kept free for a lost replica of chat") == 8
+    toy = plan_named("melange_toy", plans)
+    page = plan_page(toy)
+    assert all(bucket.name in page for deployment in toy.deployments for replica in deployment.replicas for bucket in replica.buckets)
 
 
 def test_runs_and_places(plans):

@@ -9,6 +9,8 @@ from itertools import groupby
 from typing import Final
 
 from planner.plan.document import DeploymentDocument, PlanDocument, ReplicaDocument
+from planner.report.current import current_lines
+from planner.report.spares import spare_lines
 from planner.report.words import gap_words, milliseconds, money, per_hour, percent, quantity_of, shape_words
 from planner.topology.host_lists import fold_hosts
 
@@ -65,7 +67,9 @@ def answer_lines(plan: PlanDocument, *, audited: bool) -> tuple[Line, ...]:
     """The five lines of a plan, or what is wrong where there is none."""
     if not plan.deployments:
         return tuple(_without_plan(plan))
-    return (_run(plan), _where(plan), _cost(plan), _sure(plan, audited=audited), _limit(plan))
+    changed = tuple(" ".join(line.split()) for line in current_lines(plan) if line.strip())
+    kept = (Line("Changes", changed[0], changed[1:]),) if changed else ()
+    return (_run(plan), _where(plan), *kept, _cost(plan), _sure(plan, audited=audited), _limit(plan))
 
 
 def _run(plan: PlanDocument) -> Line:
@@ -78,6 +82,7 @@ def _run(plan: PlanDocument) -> Line:
                 f"{deployment.name}: {deployment.model} on {engine}, {quantity_of(count, 'replica')} of {shape_of(replica)}, {formats}, "
                 f"batch {replica.shape.batch}"
             )
+        said += [f"spare: {' '.join(line.split())}" for line in spare_lines(deployment, plan.currency)]
         if not deployment.replicas:
             said.append(f"{deployment.name}: {deployment.model} goes unserved")
     if len(said) == 1:
@@ -190,6 +195,10 @@ def _next_smaller(plan: PlanDocument, deployment: DeploymentDocument) -> Iterato
 def _without_plan(plan: PlanDocument) -> Iterator[Line]:
     words = {"infeasible": "impossible as asked", "unknown": "no plan was found within the limit"}.get(plan.status, plan.status)
     yield Line("Answer", words)
-    found = [item for item in plan.diagnostics if item.severity != "note"]
+    if plan.repairs:
+        helps = tuple(f"{item.message}: {item.hint} [{item.code}]" for item in plan.repairs)
+        yield Line("Would help", "each of these alone", helps)
+    told = {item.message for item in plan.repairs}
+    found = [item for item in plan.diagnostics if item.severity != "note" and item.message not in told]
     for item in found[: 2 * MOST_NAMED]:
         yield Line("Because", item.message, (f"{item.hint} [{item.code}]" if item.hint else f"[{item.code}]",))

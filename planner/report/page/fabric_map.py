@@ -22,7 +22,7 @@ COLOURS: Final = 8
 
 @dataclass(frozen=True)
 class Cell:
-    """One GPU: index, state (free, taken, failed or used), number of its deployment, stage, the rank on it, and what to say of it."""
+    """One GPU: index, state (free, taken, failed, used or spare), number of its deployment, stage, the rank on it, and what to say of it."""
 
     gpu: int
     state: str
@@ -58,12 +58,13 @@ class Box:
     free: int = 0
     taken: int = 0
     failed: int = 0
+    spare: int = 0
     used: Counter[int] = field(default_factory=Counter)
 
     @property
     def idle(self) -> int:
         """GPUs that are free and stay so."""
-        return self.free - sum(self.used.values())
+        return self.free - self.spare - sum(self.used.values())
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Seat:
     rank: int
     starts_group: bool
     words: str
+    spare: bool = False
 
 
 def seats_of(plan: PlanDocument) -> dict[tuple[str, int], Seat]:
@@ -91,6 +93,10 @@ def seats_of(plan: PlanDocument) -> dict[tuple[str, int], Seat]:
                 parts += [f"DP rank {rank.dp_rank}"] if replica.shape.dp > 1 else []
                 parts += [f"EP rank {rank.ep_rank}"] if replica.shape.ep > 1 else []
                 found[rank.node, rank.gpu] = Seat(number, rank.stage, rank.rank, rank.tp_rank == 0, f"{label}: {', '.join(parts)}")
+        for spare in deployment.spares:
+            for rank in spare.ranks:
+                words = f"kept free for a lost replica of {deployment.name}"
+                found[rank.node, rank.gpu] = Seat(number, rank.stage, rank.rank, rank.tp_rank == 0, words, spare=True)
     return found
 
 
@@ -127,7 +133,9 @@ def boxes_of(plan: PlanDocument) -> tuple[Box, ...]:
         box.free += entry.free_gpus
         box.taken += entry.taken_gpus
         box.failed += entry.failed_gpus
-        box.used.update(seat.deployment for name in names for seat in used.get(name, ()))
+        here = [seat for name in names for seat in used.get(name, ())]
+        box.used.update(seat.deployment for seat in here if not seat.spare)
+        box.spare += sum(seat.spare for seat in here)
         if total <= MOST_DRAWN:
             box.tiles.extend(_tiles(entry, names, seats, used, folded=total > MOST_FOLDED))
     return tuple(boxes.values())
@@ -150,7 +158,7 @@ def _cell(entry: NodesDocument, node: str, gpu: int, seat: Seat | None) -> Cell:
     starts = any(part[0] == gpu for part in entry.parts)
     if seat is not None:
         words = f"{node} GPU {gpu} · {seat.words}"
-        return Cell(gpu, "used", seat.deployment, seat.stage, seat.rank, seat.starts_group or starts, words)
+        return Cell(gpu, "spare" if seat.spare else "used", seat.deployment, seat.stage, seat.rank, seat.starts_group or starts, words)
     state = "taken" if gpu in entry.taken else "failed" if gpu in entry.failed else "free"
     return Cell(gpu, state, starts_group=starts, words=f"{node} GPU {gpu} · {state}")
 

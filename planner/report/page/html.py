@@ -12,7 +12,7 @@ from planner.report.page.fabric_map import COLOURS, boxes_of
 from planner.report.page.front import figures_svg, front_table
 from planner.report.page.tables import alternatives_table, links_table, rejected_table, sources_table
 from planner.report.terminal import headline
-from planner.report.words import quantity_of
+from planner.report.words import percent, quantity_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -63,6 +63,7 @@ def plan_facts(plan: PlanDocument, *, audited: bool) -> dict[str, Any]:
         "most_open": MOST_OPEN,
         # In a large plan what is right is not listed line by line.
         "shown_verdicts": ("warn", "fail") if len(plan.deployments) > MOST_OPEN else ("ok", "warn", "fail"),
+        "spares": any(deployment.spares for deployment in plan.deployments),
         "groups": [group for deployment in plan.deployments for group in _groups(deployment)],
         "alternatives": alternatives_table(plan),
         "rejected": rejected_table(plan),
@@ -81,6 +82,10 @@ def _groups(deployment: DeploymentDocument) -> list[tuple[str, str, tuple[Bar, .
         words = (
             f"{replica.throughput_tokens_s:,.0f} output tokens/s a replica at batch {replica.shape.batch}; "
             f"serves {deployment.capacity:,.6g} of {deployment.load:,.6g} {deployment.load_unit} asked"
+        )
+        words += "".join(
+            f"; {bucket.name}: {bucket.load:,.6g} {deployment.load_unit} in {percent(bucket.fraction, 1)} of it"
+            for bucket in replica.buckets
         )
         bars = (token_bar(replica, deployment.asked), first_token_bar(replica, deployment.asked), memory_bar(replica))
         found.append((title, words, bars))
