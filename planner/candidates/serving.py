@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner.candidates.settings import PoolSetting
-from planner.catalog.models import published_checkpoint
+from planner.catalog.models import model, published_checkpoint
 from planner.diagnostics import PlannerError
 from planner.plan.serving import CheckpointDocument, LimitsDocument, NodeDocument
 from planner.problem.load import LoadedProblem
 from planner.topology.fabric import Fabric
 from planner.topology.inventory import FREE
-
-PATHS = ("./", "../", "/", "~")
-"""How a model begins that is named by the path of its config."""
 
 
 def limits_document(setting: PoolSetting) -> LimitsDocument:
@@ -32,8 +29,9 @@ def checkpoint_document(loaded: LoadedProblem, index: int) -> CheckpointDocument
     architecture, asked = loaded.architectures[index], loaded.problem.deployments[index].model
     scheme = architecture.quantization
     try:
-        published = None if asked.endswith(".json") or asked.startswith(PATHS) else published_checkpoint(asked)
-    except PlannerError:  # the folder of a config
+        # What was read tells a model of the catalog from a folder of the same name.
+        published = published_checkpoint(asked) if model(asked).source == architecture.source else None
+    except PlannerError:
         published = None
     return CheckpointDocument(
         hugging_face=published,

@@ -17,7 +17,7 @@ from planner.topology.fabric import Fabric
 from planner.topology.pools import Pool
 
 # Checks of claims: a placement as given claims nothing, its figures are computed here.
-CLAIMS = frozenset({"document", "fabric", "legality", "memory", "times", "billing", "money", "objective", "current"})
+CLAIMS = frozenset({"document", "fabric", "serving", "legality", "memory", "times", "billing", "money", "objective", "current"})
 # Consequences of how a placement is written down as a plan; what is behind them is said in other words.
 CONSEQUENCES = frozenset({"GPU_TYPE_MISMATCH", "LOCALITY_MISMATCH", "LOAD_MISMATCH", "CAPACITY_MISMATCH", "UNSERVED_MISMATCH"})
 

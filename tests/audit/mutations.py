@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 
 from planner.plan.document import PlanDocument
-from tests.audit import answer_mutations, figure_mutations, placing_mutations
+from tests.audit import answer_mutations, figure_mutations, placing_mutations, serving_mutations
 from tests.audit.edits import MUTATIONS
 
 __all__ = ["MUTATIONS", "mutate"]
 
 # Importing a module of mutations registers them.
-KINDS = (placing_mutations, figure_mutations, answer_mutations)
+KINDS = (placing_mutations, figure_mutations, answer_mutations, serving_mutations)
 
 
 def mutate(case, name, rng):

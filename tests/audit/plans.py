@@ -32,6 +32,7 @@ from planner.problem.documents import Problem
 from planner.problem.precision import resolve_precisions
 from planner.topology.build import build_fabric
 from planner.topology.document import TopologyDocument
+from tests.audit.serving import startable
 
 GIB = 2.0**30
 
@@ -78,7 +79,7 @@ def build(scenario: Scenario) -> Case:
     """Answer a scenario with its own wishes."""
     problem = Problem.model_validate({"name": scenario.name, **scenario.problem, "topology": scenario.topology})
     fabric = build_fabric(TopologyDocument.model_validate(scenario.topology))
-    plan = _plan(problem, fabric, scenario.architectures, scenario.wishes)
+    plan = startable(_plan(problem, fabric, scenario.architectures, scenario.wishes), problem, fabric, scenario.architectures)
     return Case(scenario.name, problem, fabric, scenario.architectures, plan, scenario.tags)
 
 

@@ -50,7 +50,7 @@ def test_a_plan_for_another_fleet_is_refused():
 def test_an_honest_refusal_passes():
     """A plan that says "infeasible" claims nothing that could be checked."""
     for case in cases():
-        changes = {"status": "infeasible", "objective": None, "deployments": (), "cost_per_hour": None, "gpus_used": 0}
+        changes = {"status": "infeasible", "objective": None, "deployments": (), "cost_per_hour": None, "gpus_used": 0, "nodes": ()}
         plan = case.plan.model_copy(update=changes)
         assert audit(case.problem, case.fabric, case.architectures, plan) == ()
 

@@ -181,12 +181,13 @@ def test_checkpoints_that_nobody_knows_are_asked_for():
     assert codes_of(plan_of("two_node_h100"), "vlm") == {"WRONG_CHOICE"}
 
 
-def test_a_thousand_replicas():
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.thorough)])
+def test_many_replicas(count):
     """One file for all of them; each replica on GPUs of its own."""
     data = plan_of("one_node_70b_efficiency").model_dump()
     replica = data["deployments"][0]["replicas"][0]
     replicas, nodes = [], []
-    for number in range(1000):
+    for number in range(count):
         one = copy.deepcopy(replica)
         node = f"node-{number // 4}"
         for place, rank in enumerate(one["ranks"]):
@@ -198,4 +199,4 @@ def test_a_thousand_replicas():
     plan = PlanDocument.model_validate(data)
     for target in ("vllm", "kubernetes", "dynamo", "slurm"):
         text = "".join(file.text for file in launch(plan, target).files)
-        assert text.count("--tensor-parallel-size") == 1000
+        assert text.count("--tensor-parallel-size") == count

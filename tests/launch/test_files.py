@@ -34,13 +34,15 @@ def launched(name: str, target: str) -> LaunchDirectory | None:
         return None
 
 
+ALL = ("two_node_h100", "405b_bf16_four_nodes", "mixed_fleet", "deepseek_v3_h200", "nvl72_rack", *OTHERS)
 # One of each kind of layout; the round trips launch the others.
-NAMES = ("two_node_h100", "405b_bf16_four_nodes", "mixed_fleet", "deepseek_v3_h200", "nvl72_rack", *OTHERS)
+SAMPLE = ("two_node_h100", "mixed_fleet", "deepseek_v3_h200", "nvl72_rack", "several-nodes", "experts-over-nodes", "tensor-over-trays")
+over_layouts = pytest.mark.parametrize("names", [pytest.param(SAMPLE, id="sample"), pytest.param(ALL, id="all", marks=pytest.mark.thorough)])
 
 
-def everything():
-    assert set(NAMES) <= {*SHIPPED, *OTHERS}
-    for name in NAMES:
+def everything(names):
+    assert set(names) <= {*SHIPPED, *OTHERS}
+    for name in names:
         for target in TARGETS:
             directory = launched(name, target)
             if directory is not None:
@@ -58,9 +60,10 @@ def validator(part: str) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{part}", "$defs": SCHEMAS["$defs"]})
 
 
-def test_kubernetes_documents_meet_their_schemas():
+@over_layouts
+def test_kubernetes_documents_meet_their_schemas(names):
     kinds = set()
-    for name, target, directory in everything():
+    for name, target, directory in everything(names):
         for path, data in documents(directory):
             if not isinstance(data, dict) or "kind" not in data:
                 continue
@@ -72,8 +75,9 @@ def test_kubernetes_documents_meet_their_schemas():
     assert kinds == set(SCHEMAS["$defs"]) & {kind for kind in SCHEMAS["$defs"] if kind[0].isupper()}
 
 
-def test_documents_of_one_file_have_different_names():
-    for name, target, directory in everything():
+@over_layouts
+def test_documents_of_one_file_have_different_names(names):
+    for name, target, directory in everything(names):
         seen = [
             (path, data["kind"], data["metadata"]["name"])
             for path, data in documents(directory)
@@ -108,9 +112,10 @@ def _containers(data):
             yield from _containers(value)
 
 
-def test_every_option_is_one_the_engine_publishes():
+@over_layouts
+def test_every_option_is_one_the_engine_publishes(names):
     seen = {}
-    for name, target, directory in everything():
+    for name, target, directory in everything(names):
         for words in engine_words(directory):
             placed = [type("W", (), {"text": word, "place": None})() for word in words]
             found = find_engine(placed)
@@ -130,10 +135,11 @@ def test_the_lists_of_options_name_their_version():
     assert unknown_flags("vllm", ["--tensor-parallel-size=8", "--no-such-option", "x"]) == ["--no-such-option"]
 
 
-def test_shell_files_parse_and_python_compiles():
+@over_layouts
+def test_shell_files_parse_and_python_compiles(names):
     count = 0
     texts = {}
-    for name, target, directory in everything():
+    for name, target, directory in everything(names):
         for file in directory.files:
             if file.path.endswith((".sh", ".sbatch")):
                 texts[file.text] = (name, target, file.path)

@@ -15,6 +15,9 @@ from tests.launch.plans import OTHERS, ROOT, SHIPPED, loaded, placed, plan_of
 
 # What a launch of a part of the plan (the other deployments run on another engine) cannot but lack.
 OF_A_PART = {"LOAD_NOT_COVERED", "DEPLOYMENT_MISSING", "REPLICAS_TOO_FEW"}
+# Read back by default: one node, several nodes with stages, data-parallel attention, MPI ranks; the rest in the thorough run.
+SAMPLE = ("two_node_h100", "405b_bf16_four_nodes", "nvl72_rack")
+OTHER_SAMPLE = ("experts-in-stages",)
 READABLE = [name for name, target in TARGETS.items() if target.readable is not None]
 
 
@@ -73,14 +76,20 @@ STARTED_BY = {
 }
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+def sampled(names, sample):
+    """Names as parameters, those outside the sample for the thorough run."""
+    assert set(sample) <= set(names)
+    return [pytest.param(name, marks=() if name in sample else pytest.mark.thorough) for name in names]
+
+
+@pytest.mark.parametrize("name", sampled(SHIPPED, SAMPLE))
 def test_shipped_plans_come_back_from_every_target(name, tmp_path):
     plan, problem = plan_of(name), loaded(name)
     done = {target for target in TARGETS if check(name, target, plan, problem, tmp_path / target)}
     assert done == STARTED_BY[name]
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", sampled(OTHERS, OTHER_SAMPLE))
 def test_other_layouts_come_back(name, tmp_path):
     """Layouts beside those of the shipped problems: their own faults (memory, targets) stay as they were, the ranks come back."""
     plan, problem = plan_of(name), loaded(name)

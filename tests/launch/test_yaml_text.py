@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,12 +45,31 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.dictionaries(st.sampled_from(["a", "no", "b-c", "k/x", "1"]), VALUES, min_size=1, max_size=4))
-def test_what_is_written_is_read(data):
+DOCUMENTS = st.dictionaries(st.sampled_from(["a", "no", "b-c", "k/x", "1"]), VALUES, min_size=1, max_size=4)
+
+
+def comes_back(data):
     text = yaml_text(data)
     assert yaml.load(text, Loader=yaml.CSafeLoader) == data
     assert read_yaml(text, "x.yaml").data == data
+
+
+@settings(max_examples=15, deadline=None)
+@given(DOCUMENTS)
+def test_what_is_written_is_read(data):
+    comes_back(data)
+
+
+@pytest.mark.parametrize("word", ["no", "1e3", "22:22", "2026-11-29", "- a", "a: b", "a #b", "", " a", "null", "1_000", "a\nb\n", "x\n\n  y"])
+def test_words_that_mean_something_else_come_back(word):
+    comes_back({"a": word, "no": [word, {"k/x": word}]})
+
+
+@pytest.mark.thorough
+@settings(max_examples=300, deadline=None)
+@given(DOCUMENTS)
+def test_whatever_is_written_is_read(data):
+    comes_back(data)
 
 
 def test_documents_keep_their_comments_apart():

@@ -25,6 +25,7 @@ from planner.audit.checks import (
     priority,
     replicas,
     resilience,
+    serving,
     spares,
     spread,
     times,
@@ -43,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
     # Whether the document can be read comes first; what it says is checked after.
     Check("document", document.check),
     Check("fabric", fabric.check),
+    Check("serving", serving.check),
     Check("occupancy", occupancy.check),
     Check("degrees", degrees.check),
     Check("locality", locality.check),
