@@ -57,7 +57,7 @@ def _step_times(name: str, context: PoolSetting) -> SourceDocument:
         return SourceDocument(
             deployment=name, figure="times", basis="derived", source="textbook alpha-beta model (docs/physics-hockney.md)"
         )
-    constants = step_constants(context.engine.name, context.pool.gpu.architecture)
+    constants = step_constants(context.setting.engine, context.pool.gpu.architecture)
     # Constants that stand in for a generation nobody measured say nothing about their error there.
     fitted = constants.rows > 0 and constants.basis != "assumed"
     return SourceDocument(

@@ -52,7 +52,7 @@ def pool_settings(loaded: LoadedProblem, index: int, pool: Pool) -> Iterator[Poo
     workload, slo = deployment.workload, deployment.slo
     prompt, output = max(workload.lengths, key=sum)
     concurrency = None if workload.concurrency is None else math.ceil(workload.concurrency * (1.0 + deployment.headroom))
-    constants = step_constants(rules.name, pool.gpu.architecture)
+    constants = step_constants(f"{rules.name} {rules.version}", pool.gpu.architecture)
     targets = Targets(
         tpot=math.inf if slo is None or slo.tpot is None else slo.tpot,
         ttft=math.inf if slo is None or slo.ttft is None else slo.ttft,

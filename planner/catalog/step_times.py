@@ -139,8 +139,9 @@ def _named(engine: str) -> tuple[str, str]:
 def step_constants(engine: str, architecture: str) -> StepConstants:
     """Constants of an engine ("vllm", or with its version "tensorrt-llm 0.14") on a generation of GPUs ("hopper", "blackwell", ...).
 
-    A table holds for the versions it names, else for all. A generation that was never measured with this version takes the constants measured with
-    another one, and one that was never measured those of the engine's first table (its best measured generation), both with basis "assumed".
+    A table was measured on the versions it names, else on the catalog's default version of the engine. A generation that was never measured with this
+    version takes the constants measured with another one, and one that was never measured those of the engine's first table (its best measured
+    generation), both with basis "assumed".
     """
     key, version = _named(engine)
     generations: list[dict[str, Any]] = _tables()["engines"][key]["generations"]
@@ -153,8 +154,11 @@ def step_constants(engine: str, architecture: str) -> StepConstants:
     same, current = fit(best)
     measured: list[str] = table.pop("architectures")
     versions = table.pop("versions", "")
+    if not versions and version:
+        versions = engine_rules(key).version
+        current = version_key(version) == version_key(versions)
     if not (same and current):
         table["basis"] = "assumed"
-        table["source"] = f"constants of {', '.join(measured)}{f' and versions {versions}' * (not current)} stand in: {table['source']}"
+        table["source"] = f"constants of {', '.join(measured)}{f' and version {versions}' * (not current)} stand in: {table['source']}"
     table.setdefault("basis", "assumed")
     return StepConstants(engine=key, architecture=architecture, **table)

@@ -36,8 +36,10 @@ def launched(name: str, target: str) -> LaunchDirectory | None:
 
 ALL = ("two_node_h100", "405b_bf16_four_nodes", "mixed_fleet", "deepseek_v3_h200", "nvl72_rack", *OTHERS)
 # One of each kind of layout; the round trips launch the others.
-SAMPLE = ("two_node_h100", "mixed_fleet", "deepseek_v3_h200", "nvl72_rack", "several-nodes", "experts-over-nodes", "tensor-over-trays")
-over_layouts = pytest.mark.parametrize("names", [pytest.param(SAMPLE, id="sample"), pytest.param(ALL, id="all", marks=pytest.mark.thorough)])
+SAMPLE = ("two_node_h100", "deepseek_v3_h200", "nvl72_rack", "several-nodes", "tensor-over-trays", "one-card")
+over_layouts = pytest.mark.parametrize(
+    "names", [pytest.param(SAMPLE, id="sample"), pytest.param(ALL, id="all", marks=pytest.mark.thorough)]
+)
 
 
 def everything(names):
@@ -70,8 +72,8 @@ def test_kubernetes_documents_meet_their_schemas(names):
             kinds.add(data["kind"])
             for part in ("named", data["kind"]):
                 validator(part).validate(data)
-            names = [component["name"].lower() for component in data.get("spec", {}).get("components", ())]
-            assert len(names) == len(set(names)), (name, target, path)
+            parts = [component["name"].lower() for component in data.get("spec", {}).get("components", ())]
+            assert len(parts) == len(set(parts)), (name, target, path)
     assert kinds == set(SCHEMAS["$defs"]) & {kind for kind in SCHEMAS["$defs"] if kind[0].isupper()}
 
 
@@ -153,8 +155,8 @@ def test_shell_files_parse_and_python_compiles(names):
     together = "\n".join(f"f{number}() {{\n{text}\n}}" for number, text in enumerate(texts))
     done = subprocess.run(["bash", "-n"], input=together, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert count >= 5
-    assert len(texts) > 20
+    assert count == sum(target == "ray" for _, target, _ in everything(names)) > 0
+    assert len(texts) > 2 * len(names)
 
 
 def test_ports_of_one_node_are_different():

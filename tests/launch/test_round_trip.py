@@ -15,8 +15,8 @@ from tests.launch.plans import OTHERS, ROOT, SHIPPED, loaded, placed, plan_of
 
 # What a launch of a part of the plan (the other deployments run on another engine) cannot but lack.
 OF_A_PART = {"LOAD_NOT_COVERED", "DEPLOYMENT_MISSING", "REPLICAS_TOO_FEW"}
-# Read back by default: one node, several nodes with stages, data-parallel attention, MPI ranks; the rest in the thorough run.
-SAMPLE = ("two_node_h100", "405b_bf16_four_nodes", "nvl72_rack")
+# Read back by default: one node, MPI ranks, stages over several nodes with experts; the rest in the thorough run.
+SAMPLE = ("two_node_h100", "nvl72_rack")
 OTHER_SAMPLE = ("experts-in-stages",)
 READABLE = [name for name, target in TARGETS.items() if target.readable is not None]
 

@@ -60,7 +60,9 @@ def test_what_is_written_is_read(data):
     comes_back(data)
 
 
-@pytest.mark.parametrize("word", ["no", "1e3", "22:22", "2026-11-29", "- a", "a: b", "a #b", "", " a", "null", "1_000", "a\nb\n", "x\n\n  y"])
+@pytest.mark.parametrize(
+    "word", ["no", "1e3", "22:22", "2026-11-29", "- a", "a: b", "a #b", "", " a", "null", "1_000", "a\nb\n", "x\n\n  y"]
+)
 def test_words_that_mean_something_else_come_back(word):
     comes_back({"a": word, "no": [word, {"k/x": word}]})
 

@@ -66,7 +66,7 @@ def _checkpoint(asked: str, architecture: ModelArchitecture) -> CheckpointDocume
         method=scheme.method if scheme is not None else "",
         dtype=architecture.dtype,
         kv_cache=scheme.kv_cache if scheme is not None else None,
-        context=architecture.max_position if architecture.max_position > 0 else 0,
+        context=max(0, architecture.max_position),
         experts=max(experts, default=0),
     )
 
@@ -79,7 +79,7 @@ def _published(asked: str, source: str) -> str | None:
     # A folder may have the name of a model of the catalog; what was read says which of them it is.
     if known.source != source:
         return None
-    return asked if asked.count("/") == 1 else source.split()[0]
+    return asked if asked.count("/") == 1 else source.split(maxsplit=1)[0]
 
 
 def _limits(case: Case) -> Iterator[Diagnostic]:
@@ -134,7 +134,9 @@ def _nodes(case: Case) -> Iterator[Diagnostic]:
             said = [(name, getattr(entry, name), value) for name, value in right]
             faults = [f"{name} is said to be {claimed!r}, the topology has {value!r}" for name, claimed, value in said if claimed != value]
         for fault in faults:
-            yield finding("NODE_MISMATCH", f"nodes.{index}", f"{entry.name}: {fault}", "list the nodes of the plan as the topology has them")
+            yield finding(
+                "NODE_MISMATCH", f"nodes.{index}", f"{entry.name}: {fault}", "list the nodes of the plan as the topology has them"
+            )
     missing = sorted(used - {rows[name] for name in times if name in rows})
     if missing:
         message = f"{case.fabric.inventory.names[missing[0]]} and {len(missing) - 1} more nodes of replicas are not listed"

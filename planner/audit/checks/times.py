@@ -131,7 +131,7 @@ def _measured_targets(case: Case, family: Family, entry: Measured) -> Iterator[D
 
 def _at_percentile(family: Family, table: TimesTable, rows: slice, percentile: float, seed: int) -> tuple[FloatArray, FloatArray]:
     """TPOT and TTFT of the family's readings at a percentile, by the jitter of the engine on this GPU [s]."""
-    constants = step_constants(family.engine.name, family.pool.gpu.architecture)
+    constants = step_constants(f"{family.engine.name} {family.engine.version}", family.pool.gpu.architecture)
     columns = {field.name: getattr(table, field.name)[rows] for field in fields(table)}
     drawn = tails(TimesTable(**columns), constants.jitter_compute, constants.jitter_exchange, seed=seed, percentiles=(percentile,))
     return drawn.tpot[:, 0], drawn.ttft[:, 0]
