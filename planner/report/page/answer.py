@@ -186,8 +186,10 @@ def _next_smaller(plan: PlanDocument, deployment: DeploymentDocument) -> Iterato
             for item in plan.rejected
             if item.deployment == deployment.name and item.shape.gpu == gpu and item.shape.tp * item.shape.pp * item.shape.dp < size
         ]
-        if smaller:
-            gpus, item = max(smaller, key=lambda found: (found[0], found[1].shape.tp))
+        # What falls short of memory or a target says more than what no engine would start.
+        near = [found for found in smaller if found[1].shortfall is not None] or smaller
+        if near:
+            gpus, item = max(near, key=lambda found: (found[0], found[1].shape.tp))
             shape = shape_words(item.shape.tp, item.shape.pp, item.shape.ep, item.shape.dp)
             yield f"{deployment.name}: fewer GPUs do not do, {shape} on {quantity_of(gpus, 'GPU')}: {item.message}"
 

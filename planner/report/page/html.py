@@ -67,6 +67,7 @@ def plan_facts(plan: PlanDocument, *, audited: bool) -> dict[str, Any]:
         "groups": [group for deployment in plan.deployments for group in _groups(deployment)],
         "alternatives": alternatives_table(plan),
         "rejected": rejected_table(plan),
+        "rejected_words": f"{quantity_of(len(plan.rejected), 'shape')} rejected",
         "sources": sources_table(plan),
         "links": links_table(plan),
         "front": front_table(plan),
