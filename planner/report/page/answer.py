@@ -186,10 +186,9 @@ def _next_smaller(plan: PlanDocument, deployment: DeploymentDocument) -> Iterato
             for item in plan.rejected
             if item.deployment == deployment.name and item.shape.gpu == gpu and item.shape.tp * item.shape.pp * item.shape.dp < size
         ]
-        # What falls short of memory or a target says more than what no engine would start.
-        near = [found for found in smaller if found[1].shortfall is not None] or smaller
-        if near:
-            gpus, item = max(near, key=lambda found: (found[0], found[1].shape.tp))
+        if smaller:
+            # What falls just short of memory or a target says more than what no engine would start.
+            gpus, item = min(smaller, key=lambda found: (found[1].shortfall is None, found[1].shortfall or 0.0, -found[0]))
             shape = shape_words(item.shape.tp, item.shape.pp, item.shape.ep, item.shape.dp)
             yield f"{deployment.name}: fewer GPUs do not do, {shape} on {quantity_of(gpus, 'GPU')}: {item.message}"
 
