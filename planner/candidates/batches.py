@@ -71,7 +71,11 @@ def largest_batch(evaluate: Evaluate, shapes: ShapeArrays, most: IntArray, targe
         width = high[rows] - low[rows]
         parts = np.arange(1, FAN + 1)
         trial = low[rows, None] + np.maximum(-(-width[:, None] * parts // FAN), 1)
-        met = targets.latency_met(evaluate(with_batch(select(shapes, np.repeat(rows, FAN)), trial.ravel()))).reshape(trial.shape)
+        # Where fewer batches than `FAN` are left, some are named twice: a batch that repeats the one before it is not evaluated again.
+        fresh = np.ones(trial.shape, dtype=bool)
+        np.not_equal(trial[:, 1:], trial[:, :-1], out=fresh[:, 1:])
+        asked = with_batch(select(shapes, np.repeat(rows, np.count_nonzero(fresh, axis=1))), trial[fresh])
+        met = targets.latency_met(evaluate(asked))[np.cumsum(fresh).reshape(trial.shape) - 1]
         first_miss = np.where(met.all(axis=1), FAN, np.argmin(met, axis=1))
         index = np.arange(rows.size)
         below = np.where(first_miss > 0, trial[index, np.maximum(first_miss - 1, 0)], low[rows])

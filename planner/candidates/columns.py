@@ -76,11 +76,14 @@ def evaluate_table(
     def times_of(shapes: ShapeArrays) -> TimesTable:
         return evaluate(context.setting, shapes)
 
+    def latency_of(shapes: ShapeArrays) -> TimesTable:
+        return evaluate(context.setting, shapes, against_one=False)
+
     fitting = np.flatnonzero(most >= 1)
     if not fitting.size:
         return [], refused
     shapes = select(table.shapes, fitting)
-    batch = largest_batch(times_of, shapes, most[fitting], context.targets)
+    batch = largest_batch(latency_of, shapes, most[fitting], context.targets)
     late = np.flatnonzero(batch < 1)
     if late.size:
         alone = times_of(with_batch(select(shapes, late), np.ones(late.size, dtype=np.int64)))

@@ -23,6 +23,7 @@ import numpy as np
 
 from planner.catalog.step_times import StepConstants, step_constants
 from planner.cost.closed_loop import microbatches, sequences, step_and_traffic, step_times
+from planner.cost.distinct import distinct
 from planner.cost.prefill import output_tokens
 from planner.cost.serving import queueing_seconds
 from planner.cost.setting import FloatArray, Setting, ShapeArrays, TimesTable
@@ -31,14 +32,15 @@ from planner.cost.steps import COMPUTE, EP_COMM, FIXED, TP_COMM
 BLOCK = 16384  # shapes evaluated at once
 
 
-def evaluate_calibrated(setting: Setting, shapes: ShapeArrays) -> TimesTable:
-    """Times of all shapes by the calibrated profile."""
+def evaluate_calibrated(setting: Setting, shapes: ShapeArrays, *, against_one: bool = True) -> TimesTable:
+    """Times of all shapes by the calibrated profile; `efficiency` and `latency_efficiency` are NaN unless they are compared `against_one` GPU."""
     constants = step_constants(setting.engine, setting.gpu.architecture)
     size = shapes.batch.size
     if size <= BLOCK:
-        return _table(setting, shapes, constants)
+        return _table(setting, shapes, constants, against_one=against_one)
     # Blocks that stay in the processor's cache: a million shapes at once take three times as long.
-    tables = [_table(setting, _rows(shapes, slice(start, start + BLOCK)), constants) for start in range(0, size, BLOCK)]
+    blocks = [_rows(shapes, slice(start, start + BLOCK)) for start in range(0, size, BLOCK)]
+    tables = [_table(setting, block, constants, against_one=against_one) for block in blocks]
     return TimesTable(**{name: np.concatenate([getattr(table, name) for table in tables]) for name in TimesTable.__dataclass_fields__})
 
 
@@ -46,9 +48,10 @@ def _rows(shapes: ShapeArrays, rows: slice) -> ShapeArrays:
     return ShapeArrays(**{name: getattr(shapes, name)[rows] for name in ShapeArrays.__dataclass_fields__})
 
 
-def _table(setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> TimesTable:
+def _table(setting: Setting, shapes: ShapeArrays, constants: StepConstants, *, against_one: bool) -> TimesTable:
     step, sent = step_and_traffic(setting, shapes, constants)
-    alone = _single_gpu(setting, shapes, constants)
+    unknown = np.full(shapes.batch.shape, np.nan)
+    alone = _single_gpu(setting, shapes, constants) if against_one else _Alone(unknown, unknown)
     compute, tp_comm, ep_comm, fixed = step.parts[[COMPUTE, TP_COMM, EP_COMM, FIXED]]
     tpot = step.tpot
     gpus = (shapes.tensor_parallel * shapes.data_parallel * shapes.pipeline_parallel).astype(np.float64)
@@ -88,7 +91,7 @@ class _Alone:
 
 
 def _single_gpu(setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> _Alone:
-    batches, where = np.unique(shapes.batch, return_inverse=True)
+    batches, where = distinct(shapes.batch)
     ones, zeros = np.ones_like(batches), np.zeros_like(batches)
     single = ShapeArrays(ones, ones, ones, ones, batches, zeros, zeros, ones, zeros)
     step = step_times(setting, single, constants)

@@ -9,7 +9,7 @@ from planner.diagnostics import Diagnostic, PlannerError
 PROFILES = ("calibrated", "hockney")
 
 
-def evaluate(setting: Setting, shapes: ShapeArrays) -> TimesTable:
+def evaluate(setting: Setting, shapes: ShapeArrays, *, against_one: bool = True) -> TimesTable:
     """Evaluate the times of every shape.
 
     Parameters
@@ -18,6 +18,8 @@ def evaluate(setting: Setting, shapes: ShapeArrays) -> TimesTable:
         Model, precision, engine, GPU, paths, lengths, and the `profile`: "calibrated" (measured constants) or "hockney" (the textbook).
     shapes
         n shapes as columns.
+    against_one
+        Whether to compare with one GPU at the same batch; without, `efficiency` and `latency_efficiency` may be NaN, which is a quarter less work.
 
     Raises
     ------
@@ -25,7 +27,7 @@ def evaluate(setting: Setting, shapes: ShapeArrays) -> TimesTable:
         UNKNOWN_PROFILE for any other name.
     """
     if setting.profile == "calibrated":
-        return evaluate_calibrated(setting, shapes)
+        return evaluate_calibrated(setting, shapes, against_one=against_one)
     if setting.profile == "hockney":
         from planner.cost.hockney import evaluate_hockney
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from planner.catalog.engines import Engine
+from planner.cost.layer_balance import least_limits
 from planner.diagnostics import Diagnostic, Severity
+
+FloatArray = NDArray[np.float64]
 
 # Above this ratio of the fullest stage to the best possible one an override is worth a line in the launch file.
 UNBALANCED: Final = 1.02
-# The fullest stage is found to this share of the whole load.
-TOLERANCE: Final = 1e-7
 
 
 def balanced_partition(layer_loads: Sequence[float], stages: int, first: float = 0.0, last: float = 0.0) -> tuple[int, ...]:
@@ -36,44 +39,61 @@ def balanced_partition(layer_loads: Sequence[float], stages: int, first: float =
     ValueError
         If there are more stages than layers.
     """
-    layers = len(layer_loads)
-    if not 1 <= stages <= layers:
-        raise ValueError(f"{layers} layers cannot be cut into {stages} stages")
-    loads = list(layer_loads)
-    loads[0] += first
-    loads[-1] += last
-    return _balanced(tuple(max(load, 0.0) for load in loads), stages)
+    return balanced_rows(np.array([layer_loads], dtype=np.float64), [stages], np.array([first]), np.array([last]))[0]
 
 
-@lru_cache(maxsize=65536)
-def _balanced(loads: tuple[float, ...], stages: int) -> tuple[int, ...]:
-    if stages == 1:
-        return (len(loads),)
-    prefix = [0.0, *accumulate(loads)]
-    low, high = max(*loads, prefix[-1] / stages), prefix[-1]
-    while high - low > TOLERANCE * prefix[-1]:
-        middle = 0.5 * (low + high)
-        ends = _latest_ends(prefix, stages, middle)
-        if ends is None:
-            low = middle
-        else:
-            high = max(prefix[right] - prefix[left] for left, right in zip([0, *ends[:-1]], ends, strict=True))
-            high = min(high, middle)
+def balanced_rows(layer_loads: FloatArray, stages: Sequence[int], first: FloatArray, last: FloatArray) -> list[tuple[int, ...]]:
+    """Cut many rows of layers at once, each like `balanced_partition` does.
+
+    Parameters
+    ----------
+    layer_loads
+        Load of every layer, shape [n, layers].
+    stages
+        Number of pipeline stages of every row.
+    first, last
+        What the first and the last stage of every row carry besides, shape [n].
+
+    Raises
+    ------
+    ValueError
+        If a row has more stages than layers.
+    """
+    layers = layer_loads.shape[1]
+    for count in stages:
+        if not 1 <= count <= layers:
+            raise ValueError(f"{layers} layers cannot be cut into {count} stages")
+    loads = layer_loads.copy()
+    loads[:, 0] += first
+    loads[:, -1] += last
+    loads = np.maximum(loads, 0.0)
+    prefix = np.concatenate((np.zeros((len(loads), 1)), np.cumsum(loads, axis=1)), axis=1)
+    counts = np.array(stages, dtype=np.int64)
+    limits = least_limits(prefix, counts, loads.max(axis=1))
+    return [
+        (layers,) if count == 1 else _nearest(boundaries, count, limit)
+        for boundaries, count, limit in zip(prefix.tolist(), stages, limits.tolist(), strict=True)
+    ]
+
+
+def _nearest(prefix: list[float], stages: int, high: float) -> tuple[int, ...]:
+    """Of the splits whose fullest stage holds at most `high`, the one whose boundaries lie nearest to equal shares."""
+    layers = len(prefix) - 1
     limit = high * (1.0 + 1e-12)
     latest = _latest_ends(prefix, stages, limit)
     if latest is None:  # only rounding can get here: everything on as few stages as allowed is always feasible
-        latest = [*range(len(loads) - stages + 1, len(loads) + 1)]
+        latest = [*range(layers - stages + 1, layers + 1)]
     earliest = _earliest_ends(prefix, stages, limit)
     ends, start = [], 0
     for stage in range(stages - 1):
         target = prefix[-1] * (stage + 1) / stages
         nearest = bisect_right(prefix, target) - 1
-        if nearest < len(loads) and prefix[nearest + 1] - target < target - prefix[nearest]:
+        if nearest < layers and prefix[nearest + 1] - target < target - prefix[nearest]:
             nearest += 1
         reach = bisect_right(prefix, prefix[start] + limit) - 1
         start = min(max(nearest, earliest[stage], start + 1), latest[stage], max(reach, start + 1))
         ends.append(start)
-    ends.append(len(loads))
+    ends.append(layers)
     return tuple(right - left for left, right in zip([0, *ends[:-1]], ends, strict=True))
 
 

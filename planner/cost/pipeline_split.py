@@ -13,12 +13,13 @@ from typing import Final
 import numpy as np
 
 from planner.catalog.engines import engine
-from planner.cost.layer_split import balanced_partition
+from planner.cost.distinct import distinct_rows
+from planner.cost.layer_split import balanced_rows
 from planner.cost.memory_companions import draft_sequence_bytes
 from planner.cost.memory_kv import kind_sequence_bytes
 from planner.cost.memory_other import counted, other_terms
 from planner.cost.memory_weights import RankWeights, rank_weights
-from planner.cost.setting import FloatArray, Setting, ShapeArrays
+from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays
 from planner.diagnostics import PlannerError
 
 Split = tuple[int, ...]
@@ -26,7 +27,7 @@ Split = tuple[int, ...]
 REFITS: Final = 2  # rounds of filling the stages and balancing again with the KV that fits
 MOST_REMEMBERED: Final = 100_000
 UNKNOWN_ENGINES_SPLIT_AS: Final = "vllm"
-_REMEMBERED: dict[Hashable, Split] = {}
+_REMEMBERED: dict[Hashable, dict[tuple[int, ...], Split]] = {}
 
 
 def rank_weights_of(setting: Setting, shapes: ShapeArrays) -> RankWeights:
@@ -43,19 +44,34 @@ def pipeline_splits(setting: Setting, shapes: ShapeArrays) -> tuple[Split, ...]:
     ValueError
         If there are more stages than layers.
     """
+    found, where = distinct_splits(setting, shapes)
+    return tuple(map(found.__getitem__, where.tolist()))
+
+
+def distinct_splits(setting: Setting, shapes: ShapeArrays) -> tuple[tuple[Split, ...], IntArray]:
+    """Splits of all different degrees among the shapes, and which of them each shape has [n].
+
+    Raises
+    ------
+    ValueError
+        If there are more stages than layers.
+    """
     layers = setting.architecture.layers
     if shapes.pipeline_parallel.max(initial=1) == 1:
-        return ((layers,),) * len(shapes.pipeline_parallel)
+        return ((layers,),), np.zeros(shapes.pipeline_parallel.size, dtype=np.int64)
     columns = shapes.tensor_parallel, shapes.pipeline_parallel, shapes.expert_parallel, shapes.data_parallel
-    keys = [tuple(row) for row in np.stack(columns, axis=1).tolist()]
+    rows, where = distinct_rows(*columns)
+    keys = [tuple(row) for row in np.stack([column[rows] for column in columns], axis=1).tolist()]
     question = _question(setting)
-    missing = [key for key in dict.fromkeys(keys) if key[1] > 1 and (question, key) not in _REMEMBERED]
+    known = _REMEMBERED.get(question, {})
+    missing = [key for key in keys if key[1] > 1 and key not in known]
     if missing:
-        if len(_REMEMBERED) + len(missing) > MOST_REMEMBERED:
+        if sum(map(len, _REMEMBERED.values())) + len(missing) > MOST_REMEMBERED:
             _REMEMBERED.clear()
-            missing = [key for key in dict.fromkeys(keys) if key[1] > 1]
-        _REMEMBERED.update(zip(((question, key) for key in missing), _balanced(setting, missing), strict=True))
-    return tuple(_REMEMBERED[question, key] if key[1] > 1 else (layers,) for key in keys)
+            known, missing = {}, [key for key in keys if key[1] > 1]
+        known.update(zip(missing, _balanced(setting, missing), strict=True))
+        _REMEMBERED[question] = known
+    return tuple(known[key] if key[1] > 1 else (layers,) for key in keys), where
 
 
 def _answered(setting: Setting) -> Setting:
@@ -101,28 +117,33 @@ def _balanced(setting: Setting, keys: list[tuple[int, ...]]) -> list[Split]:
     budget = setting.gpu_memory_utilization * capacity
     middle, last = counted(facts, expected, capacity - budget, last=False), counted(facts, expected, capacity - budget, last=True)
     sequence = np.array(setting.architecture.layer_sequence)
-    found = []
-    for row, key in enumerate(keys):
-        held, kept = weights.layers[row][sequence], kv[row][sequence]
-        kept[-1] += drafted[row]
-        first, end = float(weights.embedding[row]), float(weights.end[row] + last[row] - middle[row])
-        found.append(_refit(held, kept, key[1], first, end, budget - float(middle[row] + weights.everywhere[row])))
+    held, kept = weights.layers[:, sequence], kv[:, sequence]
+    kept[:, -1] += drafted
+    end = weights.end + last - middle
+    return _refitted(held, kept, pipeline.tolist(), weights.embedding, end, budget - (middle + weights.everywhere))
+
+
+def _refitted(held: FloatArray, kept: FloatArray, stages: list[int], first: FloatArray, end: FloatArray, room: FloatArray) -> list[Split]:
+    """Maximise the sequences that the tightest stage of each row holds: balance, fill, balance at that filling (Dinkelbach's iteration)."""
+    found = balanced_rows(held, stages, first, end)
+    rows = np.arange(len(found))
+    for _ in range(REFITS):
+        filled = np.array([_filled(held[row], kept[row], found[row], first[row], end[row], room[row]) for row in rows])
+        rows, filled = rows[filled > 0.0], filled[filled > 0.0]
+        if not rows.size:
+            break
+        refitted = balanced_rows(held[rows] + filled[:, None] * kept[rows], [stages[row] for row in rows], first[rows], end[rows])
+        changed = np.array([split != found[row] for row, split in zip(rows, refitted, strict=True)])
+        for row, split in zip(rows, refitted, strict=True):
+            found[row] = split
+        rows = rows[changed]
     return found
 
 
-def _refit(held: FloatArray, kept: FloatArray, stages: int, first: float, end: float, room: float) -> tuple[int, ...]:
-    """Maximise the sequences that the tightest stage holds: balance, fill, balance at that filling (Dinkelbach's iteration)."""
-    partition = balanced_partition(held.tolist(), stages, first, end)
-    for _ in range(REFITS):
-        starts = np.concatenate(([0], np.cumsum(partition)[:-1]))
-        load, growth = np.add.reduceat(held, starts), np.add.reduceat(kept, starts)
-        load[0] += first
-        load[-1] += end
-        filled = float(np.min((room - load) / np.maximum(growth, 1e-9)))
-        if filled <= 0.0:
-            break
-        refitted = balanced_partition((held + filled * kept).tolist(), stages, first, end)
-        if refitted == partition:
-            break
-        partition = refitted
-    return partition
+def _filled(held: FloatArray, kept: FloatArray, split: Split, first: float, end: float, room: float) -> float:
+    """Sequences that the tightest stage of a split holds; negative where the weights alone do not fit."""
+    starts = np.concatenate(([0], np.cumsum(split)[:-1]))
+    load, growth = np.add.reduceat(held, starts), np.add.reduceat(kept, starts)
+    load[0] += first
+    load[-1] += end
+    return float(np.min((room - load) / np.maximum(growth, 1e-9)))

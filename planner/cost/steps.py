@@ -11,7 +11,7 @@ from planner.catalog.architecture import AttentionKind, LayerKind, ModelArchitec
 from planner.catalog.step_times import StepConstants, of_dtype
 from planner.cost.compute import Matrices, kernel_dtype, layer_matrices, matrices_seconds
 from planner.cost.decode import attention_seconds, prompt_attention_seconds
-from planner.cost.pipeline_split import pipeline_splits
+from planner.cost.pipeline_split import distinct_splits
 from planner.cost.prefill import new_prompt_tokens, output_tokens
 from planner.cost.setting import FloatArray, Setting, ShapeArrays
 from planner.cost.tensors import EXPERT_SPLITS, layer_tensors
@@ -153,9 +153,8 @@ def stage_sorts(setting: Setting, shapes: ShapeArrays) -> tuple[StageSort, ...]:
     More stages than layers are as good as one per layer.
     """
     held = replace(shapes, pipeline_parallel=np.minimum(shapes.pipeline_parallel, setting.architecture.layers))
-    number: dict[tuple[int, ...], int] = {}
-    where = np.array([number.setdefault(split, len(number)) for split in pipeline_splits(setting, held)], dtype=np.int64)
-    found = [stages(setting.architecture, split) for split in number]
+    splits, where = distinct_splits(setting, held)
+    found = [stages(setting.architecture, split) for split in splits]
     kinds = len(setting.architecture.layer_kinds)
     absent: tuple[tuple[int, ...], bool, int] = ((0,) * kinds, False, 0)
     sorts = []

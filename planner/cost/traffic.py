@@ -19,6 +19,7 @@ from planner.catalog.dtypes import bytes_per_element
 from planner.cost.collectives_calibrated import collective_time, send_time
 from planner.cost.collectives_experts import expert_exchange_time
 from planner.cost.collectives_hierarchical import hierarchical_time
+from planner.cost.distinct import distinct
 from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays
 from planner.topology.paths import LinkPath
 
@@ -113,7 +114,7 @@ def _routes(
     """Routes of all groups of more than one rank."""
     codes = np.where(ranks > 1, (level * 4096 + scopes) * 65536 + ranks, 0)
     found = []
-    for code in np.unique(codes):
+    for code in distinct(codes)[0].tolist():
         if not code:
             continue
         rows = np.flatnonzero(codes == code)
@@ -204,7 +205,7 @@ def traffic(setting: Setting, shapes: ShapeArrays) -> Traffic:
     size = token_bytes(setting)
     piped = shapes.pipeline_parallel > 1
     hops = []
-    for at in np.unique(shapes.replica_level[piped]):
+    for at in distinct(shapes.replica_level[piped])[0].tolist():
         rows = np.flatnonzero(piped & (shapes.replica_level == at))
         hops.append((rows, setting.paths[int(at)], size / shapes.tensor_parallel[rows]))
     return Traffic(

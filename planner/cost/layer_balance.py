@@ -1,0 +1,69 @@
+"""The limit under which layers fit into stages, searched for many rows of layers at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# The fullest stage is found to this share of the whole load.
+TOLERANCE: Final = 1e-7
+# What rounding may do to a limit, with room to spare.
+ROUNDING: Final = 1e-9
+
+
+def least_limits(prefix: FloatArray, stages: IntArray, fullest_layer: FloatArray) -> FloatArray:
+    """Least load that the fullest stage of each row must take, to within `TOLERANCE` of the row's whole load.
+
+    Bisection over the limit, the layers filled in from the left up to it. A limit at which they do not fit also tells the next one at which some stage
+    could take a layer more; what lies below is known not to fit either and is not tried.
+
+    Parameters
+    ----------
+    prefix
+        Load of the layers before each boundary, from 0 to the whole, shape [n, layers + 1].
+    stages
+        Stages of each row, at least 2 and at most the number of layers, shape [n].
+    fullest_layer
+        The largest load of a layer, shape [n].
+    """
+    whole = prefix[:, -1]
+    low, high = np.maximum(fullest_layer, whole / stages), whole.copy()
+    too_small = np.zeros_like(low)
+    while (rows := np.flatnonzero(high - low > TOLERANCE * whole)).size:
+        middle = 0.5 * (low[rows] + high[rows])
+        known = middle < too_small[rows]
+        low[rows[known]] = middle[known]
+        rows, middle = rows[~known], middle[~known]
+        if not rows.size:
+            continue
+        fits, reached, following = _filled(prefix[rows], stages[rows], middle)
+        low[rows[~fits]] = middle[~fits]
+        too_small[rows[~fits]] = following[~fits] * (1.0 - ROUNDING)
+        high[rows[fits]] = np.minimum(reached, middle)[fits]
+    return high
+
+
+def _filled(prefix: FloatArray, stages: IntArray, limit: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+    """Fill stages from the left up to a limit, a layer kept for each stage to come: whether all layers fit, the fullest stage, and the next limit to try."""
+    layers = prefix.shape[1] - 1
+    index = np.arange(len(stages))
+    start = np.zeros(len(stages), dtype=np.int64)
+    reached, following = np.zeros(len(stages)), prefix[:, -1].copy()
+    fits = np.ones(len(stages), dtype=bool)
+    slack = limit * (1.0 + 1e-13)
+    for stage in range(int(stages.max())):
+        there = stage < stages
+        before = prefix[index, start]
+        most = np.where(there, layers - (stages - 1 - stage), start)
+        end = np.minimum(np.count_nonzero(prefix <= (before + slack)[:, None], axis=1) - 1, most)
+        more = prefix[index, np.minimum(end + 1, layers)] - before
+        following = np.where(end < most, np.minimum(following, more), following)
+        reached = np.maximum(reached, prefix[index, end] - before)
+        fits &= (end > start) | ~there
+        start = end
+    return fits & (start == layers), reached, following
