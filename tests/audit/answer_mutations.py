@@ -75,7 +75,7 @@ def capacity_raised(data, case, rng):
 @mutation
 def load_unit_changed(data, case, rng):
     deployment = rng.choice(data["deployments"])
-    deployment["load_unit"] = "requests/s"
+    deployment["load_unit"] = "output tokens/s" if deployment["load_unit"] == "requests/s" else "requests/s"
 
 
 @mutation

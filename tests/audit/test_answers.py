@@ -25,8 +25,13 @@ OVERRIDES = ((), ("objective=gpus",), ("objective=latency",), ("objective=throug
 
 
 def answered(path, overrides=()):
-    """A problem with the planner's answer as a case, None where there is no plan."""
-    found = answer(str(path), Options(overrides=overrides))
+    """A problem with the planner's answer as a case, None where there is no plan, or where its rules and the objective exclude each other."""
+    try:
+        found = answer(str(path), Options(overrides=overrides))
+    except PlannerError as error:
+        if {item.code for item in error.diagnostics} == {"RULES_NOT_TOGETHER"}:
+            return None
+        raise
     if found.plan.status in {Status.INFEASIBLE.value, Status.UNKNOWN.value}:
         return None
     loaded = found.loaded
