@@ -133,7 +133,7 @@ def _checked(plan: PlanDocument, file: str, problem: str | None, override: Seque
     from planner.problem.load import load_problem
 
     loaded = load_problem(problem, override)
-    found = audit(loaded.problem, loaded.fabric, loaded.architectures, plan)
+    found = audit(loaded.problem, loaded.fabric, loaded.architectures, plan, loaded.current)
     if errors(found):
         raise PlannerError(found)
     return [*age_of(plan, loaded.sha256, file), *found]

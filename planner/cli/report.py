@@ -59,7 +59,7 @@ def report(
 
         loaded = load_problem(problem, override)
         warnings = age_of(document, loaded.sha256, name)
-        found = audit(loaded.problem, loaded.fabric, loaded.architectures, document)
+        found = audit(loaded.problem, loaded.fabric, loaded.architectures, document, loaded.current)
         if found:
             raise PlannerError(found)
     page = plan_page(document, audited=problem is not None, warnings=tuple(f"{item.message}; {item.hint}" for item in warnings))

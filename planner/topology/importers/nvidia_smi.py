@@ -210,7 +210,7 @@ def _nic_facts(
         diagnostics.append(note("NICS_NEAR", message, "give --nics COUNTxSPEED if more do", file))
     alone = [gpu for gpu in gpus if not any(_NEAR & set(matrix.between(gpu, nic)) for nic in near)]
     if alone:
-        message = f"{shown(alone)} have no interface next to them: their traffic to other nodes crosses the host"
+        message = f"{shown(alone)} {'has' if len(alone) == 1 else 'have'} no interface on the same switch: traffic to other nodes crosses the host"
         diagnostics.append(warning("GPU_WITHOUT_NIC", message, "check the cards' slots", file))
     return NicFacts(len(near))
 
