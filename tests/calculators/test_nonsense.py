@@ -171,7 +171,7 @@ words = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 @given(command=st.sampled_from(COMMANDS), flags=st.lists(st.tuples(st.sampled_from(FLAGS), words), max_size=4))
 def test_any_text_in_any_flag(command, flags):
     arguments = [command, *BASE]
@@ -184,7 +184,7 @@ def test_any_text_in_any_flag(command, flags):
         assert json.loads(out)["format_version"] == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     tp=st.integers(1, 80),
     pp=st.integers(1, 80),

@@ -77,7 +77,7 @@ def test_a_plan_of_the_planner_passes(name):
             assert other.memory.weights_gib == pytest.approx(one.memory.weights_gib)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_plans_pass(seed):
     """Problems with another load and other lengths."""
     chance = random.Random(seed)

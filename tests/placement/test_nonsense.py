@@ -13,7 +13,7 @@ from planner.placement.judge import judge
 from planner.placement.kinds import READERS, read_placement_text
 from tests.placement.fleet import PROBLEM, load
 
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+MANY = settings(max_examples=24, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 KINDS = st.sampled_from([None, *READERS])
 
 NAMES = st.sampled_from(

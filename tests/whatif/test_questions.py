@@ -21,7 +21,7 @@ from planner.whatif.study import open_study
 
 from .conftest import NICS, write
 
-FLEETS = [pytest.param(seed, marks=() if seed < 4 else pytest.mark.thorough) for seed in range(100)]
+FLEETS = [pytest.param(seed, marks=() if seed < 2 else pytest.mark.thorough) for seed in range(100)]
 
 
 def random_fleet(seed: int):
