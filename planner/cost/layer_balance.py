@@ -31,6 +31,14 @@ def least_limits(prefix: FloatArray, stages: IntArray, fullest_layer: FloatArray
     fullest_layer
         The largest load of a layer, shape [n].
     """
+    order = np.argsort(-stages, kind="stable")
+    found = np.empty(len(stages))
+    found[order] = _searched(prefix[order], stages[order], fullest_layer[order])
+    return found
+
+
+def _searched(prefix: FloatArray, stages: IntArray, fullest_layer: FloatArray) -> FloatArray:
+    """The search itself, for rows with falling numbers of stages."""
     whole = prefix[:, -1]
     low, high = np.maximum(fullest_layer, whole / stages), whole.copy()
     too_small = np.zeros_like(low)
@@ -49,7 +57,10 @@ def least_limits(prefix: FloatArray, stages: IntArray, fullest_layer: FloatArray
 
 
 def _filled(prefix: FloatArray, stages: IntArray, limit: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-    """Fill stages from the left up to a limit, a layer kept for each stage to come: whether all layers fit, the fullest stage, and the next limit to try."""
+    """Fill stages from the left up to a limit, a layer kept for each stage to come: whether all layers fit, the fullest stage, and the next limit to try.
+
+    The rows come with falling numbers of stages, so that those which still have one are the first ones.
+    """
     layers = prefix.shape[1] - 1
     index = np.arange(len(stages))
     start = np.zeros(len(stages), dtype=np.int64)
@@ -57,13 +68,14 @@ def _filled(prefix: FloatArray, stages: IntArray, limit: FloatArray) -> tuple[ND
     fits = np.ones(len(stages), dtype=bool)
     slack = limit * (1.0 + 1e-13)
     for stage in range(int(stages.max())):
-        there = stage < stages
-        before = prefix[index, start]
-        most = np.where(there, layers - (stages - 1 - stage), start)
-        end = np.minimum(np.count_nonzero(prefix <= (before + slack)[:, None], axis=1) - 1, most)
-        more = prefix[index, np.minimum(end + 1, layers)] - before
-        following = np.where(end < most, np.minimum(following, more), following)
-        reached = np.maximum(reached, prefix[index, end] - before)
-        fits &= (end > start) | ~there
-        start = end
+        rows = slice(np.count_nonzero(stages > stage))
+        begin = start[rows]
+        before = prefix[rows][index[rows], begin]
+        most = layers - (stages[rows] - 1 - stage)
+        end = np.minimum((prefix[rows] <= (before + slack[rows])[:, None]).sum(axis=1) - 1, most)
+        more = prefix[rows][index[rows], np.minimum(end + 1, layers)] - before
+        following[rows] = np.where(end < most, np.minimum(following[rows], more), following[rows])
+        reached[rows] = np.maximum(reached[rows], prefix[rows][index[rows], end] - before)
+        fits[rows] &= end > begin
+        start[rows] = end
     return fits & (start == layers), reached, following

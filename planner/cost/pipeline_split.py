@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -128,7 +129,7 @@ def _refitted(held: FloatArray, kept: FloatArray, stages: list[int], first: Floa
     found = balanced_rows(held, stages, first, end)
     rows = np.arange(len(found))
     for _ in range(REFITS):
-        filled = np.array([_filled(held[row], kept[row], found[row], first[row], end[row], room[row]) for row in rows])
+        filled = _filled(held[rows], kept[rows], [found[row] for row in rows], first[rows], end[rows], room[rows])
         rows, filled = rows[filled > 0.0], filled[filled > 0.0]
         if not rows.size:
             break
@@ -136,14 +137,18 @@ def _refitted(held: FloatArray, kept: FloatArray, stages: list[int], first: Floa
         changed = np.array([split != found[row] for row, split in zip(rows, refitted, strict=True)])
         for row, split in zip(rows, refitted, strict=True):
             found[row] = split
+        if not changed.any():
+            break
         rows = rows[changed]
     return found
 
 
-def _filled(held: FloatArray, kept: FloatArray, split: Split, first: float, end: float, room: float) -> float:
-    """Sequences that the tightest stage of a split holds; negative where the weights alone do not fit."""
-    starts = np.concatenate(([0], np.cumsum(split)[:-1]))
-    load, growth = np.add.reduceat(held, starts), np.add.reduceat(kept, starts)
-    load[0] += first
-    load[-1] += end
-    return float(np.min((room - load) / np.maximum(growth, 1e-9)))
+def _filled(held: FloatArray, kept: FloatArray, splits: list[Split], first: FloatArray, end: FloatArray, room: FloatArray) -> FloatArray:
+    """Sequences that the tightest stage of each row's split holds, negative where the weights alone do not fit [n]."""
+    counts = np.array([len(split) for split in splits])
+    starts = np.cumsum([0, *chain.from_iterable(splits)])[:-1]
+    ends = np.cumsum(counts)
+    load, growth = np.add.reduceat(held.ravel(), starts), np.add.reduceat(kept.ravel(), starts)
+    load[ends - counts] += first
+    load[ends - 1] += end
+    return np.asarray(np.minimum.reduceat((np.repeat(room, counts) - load) / np.maximum(growth, 1e-9), ends - counts), dtype=np.float64)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from planner.catalog.models import model
+from planner.cost import pipeline_split
 from planner.cost.memory import memory
 from planner.cost.pipeline_split import pipeline_splits
 from planner.cost.setting import ShapeArrays
@@ -49,6 +50,17 @@ def test_a_split_follows_the_room_that_is_left():
     assert roomy != tight
     assert tight[0] <= roomy[0]
     assert pipeline_splits(replace(setting, gpu_memory_utilization=0.95), shapes)[0] == roomy
+
+
+@pytest.mark.parametrize("gpu", ["l4-24gb", "h200-sxm-141gb"])
+def test_shapes_asked_together_are_split_as_each_alone(gpu, monkeypatch):
+    """On the L4 the weights leave room for no sequence at the narrow ones and for some at the wide ones."""
+    setting = setting_of(model("llama-3.1-70b"), card(gpu))
+    rows = ((1, 2, 1, 1, 1), (8, 16, 1, 1, 1), (1, 1, 1, 1, 1), (4, 3, 1, 1, 1), (8, 7, 1, 1, 1), (1, 3, 1, 1, 1))
+    together = pipeline_splits(setting, shapes_of(*rows))
+    monkeypatch.setattr(pipeline_split, "_REMEMBERED", {})
+    assert together == tuple(pipeline_splits(setting, shapes_of(row))[0] for row in rows)
+    assert [len(split) for split in together] == [row[1] for row in rows]
 
 
 def test_more_stages_than_layers_are_one_layer_each():
