@@ -37,10 +37,10 @@ SECONDARY_SHARE = {
     "cost": 0.05,
     "gpus": 0.05,
     "moves": 0.05,
-    "token_time": 0.02,
-    "communication": 0.02,
-    "whole_scopes": 0.01,
-    "order": 0.005,
+    "token_time": 0.008,
+    "communication": 0.008,
+    "whole_scopes": 0.005,
+    "order": 0.002,
 }
 """Share of the effort that each tie-breaking stage gets."""
 
