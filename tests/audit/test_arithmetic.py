@@ -13,6 +13,7 @@ import pytest
 import planner.audit
 from planner.audit.checks.legality import Layout
 from planner.audit.checks.legality import violations as audited
+from planner.audit.checks.memory import WEIGHTS_TOLERANCE
 from planner.audit.kv_cache import Context, mixes_windows, sequence_bytes_by_stage
 from planner.audit.weights import weights_by_stage
 from planner.candidates.legality import violations as planned
@@ -89,7 +90,11 @@ def precisions(architecture):
 
 
 def disagreements(architecture, rng, context):
-    """Layouts of a model whose weights or KV cache the auditor counts more than 1 % apart from the cost model."""
+    """Layouts of a model whose weights or KV cache the auditor counts apart from the cost model.
+
+    The KV cache agrees within 1 %. The cost model rounds weights as an engine's allocator does, which the auditor's count does not: up to half a per cent more for most
+    models, over one for shards of a few dozen MB; the audit's own tolerance bounds it.
+    """
     card = gpu("h200-sxm-141gb")
     for name, precision, degrees in itertools.product(("vllm", "sglang", "tensorrt-llm", "vllm 0.8"), precisions(architecture), DEGREES):
         rules = engine(name)
@@ -109,8 +114,8 @@ def disagreements(architecture, rng, context):
         held = weights_by_stage(architecture, precision, rules, degrees, partition)[stage]
         window = rules.sliding_window != "full" or not mixes_windows(architecture)
         kept = sequence_bytes_by_stage(architecture, precision, degrees, partition, Context(context, rules.block_size, window))[stage]
-        for own, theirs in ((held, table.weights[0]), (kept, table.kv_per_sequence[0])):
-            if abs(float(own) - theirs) > 0.01 * theirs:
+        for own, theirs, most in ((held, table.weights[0], WEIGHTS_TOLERANCE), (kept, table.kv_per_sequence[0], 0.01)):
+            if abs(float(own) - theirs) > most * theirs:
                 yield architecture.name, name, precision.weights, str(degrees), float(own), float(theirs)
 
 
