@@ -49,6 +49,8 @@ def _nodes(fabric: Fabric) -> Iterator[NodesDocument]:
                 alike.setdefault(key, []).append(row)
         else:
             alike[b""] = list(range(len(names)))
+        leaf = fabric.leaf_name(int(inventory.leaf[first])) if group.leaves else ""
+        spine = fabric.spine_name(int(inventory.spine[first])) if group.spines else ""
         for rows in alike.values():
             of_these = states[rows]
             yield NodesDocument(
@@ -56,8 +58,8 @@ def _nodes(fabric: Fabric) -> Iterator[NodesDocument]:
                 count=len(rows),
                 gpu=group.gpu.name,
                 gpus=group.wiring.gpus,
-                leaf=fabric.leaf_name(int(inventory.leaf[first])) if group.leaves else "",
-                spine=fabric.spine_name(int(inventory.spine[first])) if group.spines else "",
+                leaf=leaf,
+                spine=spine,
                 domain=group.nvlink_domain or "",
                 parts=group.wiring.groups,
                 taken=tuple(np.flatnonzero(of_these[0] == TAKEN).tolist()) if exact else (),

@@ -96,10 +96,6 @@ def _put(output: Path | None, page: str) -> None:
     if output is None:
         sys.stdout.write(page)
         return
-    try:
-        output.write_text(page, encoding="utf-8")
-    except OSError as error:
-        message = f"cannot write {output}: {error.strerror or error}"
-        raise PlannerError(
-            [Diagnostic("OUTPUT_NOT_WRITABLE", message, "name a file in a folder that exists and may be written")]
-        ) from error
+    from planner.report.output import write_output
+
+    write_output(output, page.encode())

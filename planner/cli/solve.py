@@ -11,7 +11,6 @@ from cyclopts import Parameter
 from planner.cli.console import Common, answer_console, print_diagnostics, print_json
 from planner.cli.exit_codes import ExitCode
 from planner.cli.watching import Watch
-from planner.diagnostics import Diagnostic
 from planner.plan.document import PlanDocument
 
 if TYPE_CHECKING:
@@ -127,15 +126,9 @@ def _answer(problem: str, options: Options, watch: Watch, output: Path | None, e
 
 def _write(output: Path, plan: PlanDocument) -> None:
     """Write the plan as JSON; a place that cannot be written is a diagnostic, not a traceback."""
-    from planner.diagnostics import PlannerError
+    from planner.report.output import write_output
 
-    try:
-        output.write_text(plan.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        message = f"cannot write {output}: {error.strerror or error}"
-        raise PlannerError(
-            [Diagnostic("OUTPUT_NOT_WRITABLE", message, "name a file in a folder that exists and may be written")]
-        ) from error
+    write_output(output, (plan.model_dump_json(indent=2) + "\n").encode())
 
 
 def _print_text(result: object, common: Common) -> None:

@@ -71,6 +71,13 @@ def metadata(name: str, options: LaunchOptions, labels: Mapping[str, str] | None
     return found
 
 
+def front_service(label: str, options: LaunchOptions) -> dict[str, Any]:
+    """Service over the heads of all replicas of a deployment; the port of its pods goes by its name, since replicas on one node have different ones."""
+    selector = {"app.kubernetes.io/name": label, "planner/node-rank": "0"}
+    spec = {"selector": selector, "ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(label, options), "spec": spec}
+
+
 def topology_annotations(replica: Replica, name: str, options: LaunchOptions) -> dict[str, str]:
     """Annotations that have Kueue find one topology domain for all pods of a replica; none without a queue.
 

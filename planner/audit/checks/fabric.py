@@ -52,7 +52,7 @@ def _wrong(case: Case, entry: NodesDocument, names: tuple[str, ...]) -> str:
     for row in rows:
         states = inventory.state[int(inventory.first_gpu[row]) : int(inventory.first_gpu[row + 1])]
         counts += np.bincount(states, minlength=3)
-        leaves.add(case.fabric.leaf_name(int(inventory.leaf[row])))
+        leaves.add(int(inventory.leaf[row]))
         gpus.add((case.fabric.pools[int(case.fabric.pool_of_node[row])].gpu.name, len(states)))
         if exact and any(np.flatnonzero(states == state).tolist() != list(indices) for state, indices in listed.items()):
             return f"taken or failed GPUs of {inventory.names[row]} are others"
@@ -60,7 +60,7 @@ def _wrong(case: Case, entry: NodesDocument, names: tuple[str, ...]) -> str:
         return f"{len(rows)} nodes, counted as {entry.count}"
     if gpus != {(entry.gpu, entry.gpus)}:
         return f"not nodes of {entry.gpus} {entry.gpu}"
-    if leaves != {entry.leaf}:
+    if {case.fabric.leaf_name(leaf) for leaf in leaves} != {entry.leaf}:
         return f"not on leaf {entry.leaf or '(none)'}"
     if counts.tolist() != [getattr(entry, state) for state in STATES]:
         return f"{counts[0]} GPUs are free, {counts[1]} taken, {counts[2]} failed"

@@ -19,6 +19,7 @@ from planner.launch.pods import (
     compute_domain,
     container,
     device_cautions,
+    front_service,
     image_faults,
     image_of,
     labels_of,
@@ -53,16 +54,9 @@ def files(replicas: Sequence[Replica], options: LaunchOptions) -> list[LaunchFil
         label = names[replica.deployment]
         if replica.deployment not in told:
             told.add(replica.deployment)
-            documents.append((f"All replicas of {replica.deployment} behind one name.", _front(label, options)))
+            documents.append((f"All replicas of {replica.deployment} behind one name.", front_service(label, options)))
         documents += _replica(replica, label, options)
     return [LaunchFile(FILE, yaml_documents(documents))]
-
-
-def _front(label: str, options: LaunchOptions) -> dict[str, Any]:
-    """Service over the heads of all replicas of a deployment; the port of its pods goes by its name, since replicas on one node have different ones."""
-    selector = {"app.kubernetes.io/name": label, "planner/node-rank": "0"}
-    spec = {"selector": selector, "ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(label, options), "spec": spec}
 
 
 def _replica(replica: Replica, label: str, options: LaunchOptions) -> list[tuple[str, Any]]:

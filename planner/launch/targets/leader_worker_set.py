@@ -20,6 +20,7 @@ from planner.launch.pods import (
     compute_domain,
     container,
     device_cautions,
+    front_service,
     image_faults,
     image_of,
     labels_of,
@@ -61,12 +62,7 @@ def files(replicas: Sequence[Replica], options: LaunchOptions) -> list[LaunchFil
         label = names[replica.deployment]
         if replica.deployment not in told:
             told.add(replica.deployment)
-            spec = {
-                "selector": {"app.kubernetes.io/name": label, "planner/node-rank": "0"},
-                "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
-            }
-            front = {"apiVersion": "v1", "kind": "Service", "metadata": metadata(label, options), "spec": spec}
-            documents.append((f"The leaders of {replica.deployment} behind one name.", front))
+            documents.append((f"The leaders of {replica.deployment} behind one name.", front_service(label, options)))
         documents += _replica(replica, label, options)
     return [LaunchFile(FILE, yaml_documents(documents))]
 

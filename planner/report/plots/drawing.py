@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from planner.diagnostics import Diagnostic, Place, PlannerError
+from planner.report.output import write_output
 from planner.report.plots.figures import FIGURES, figures_of
 
 SUFFIXES: Final = (".svg", ".png", ".json")
@@ -100,13 +101,7 @@ def write_figure(specification: dict[str, Any], output: Path) -> None:
             if suffix == ".svg"
             else vl_convert.vegalite_to_png(specification, scale=SCALE)
         )
-    try:
-        output.write_bytes(content)
-    except OSError as error:
-        message = f"cannot write {output}: {error.strerror or error}"
-        raise PlannerError(
-            [Diagnostic("OUTPUT_NOT_WRITABLE", message, "name a file in a folder that exists and may be written")]
-        ) from error
+    write_output(output, content)
 
 
 def page_svg(specification: dict[str, Any]) -> str:
