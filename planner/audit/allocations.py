@@ -58,6 +58,8 @@ def _attention(attention: Attention, hidden: int, degrees: Degrees) -> Iterator[
     yield heads * (nope + rope) * (attention.q_lora_rank or hidden)
     yield Fraction((latent + rope) * hidden)
     yield heads * (nope + attention.value_head_dim) * latent
+    if attention.output_gate:
+        yield heads * attention.value_head_dim * hidden
 
 
 def _feed_forward(part: FeedForward, hidden: int, degrees: Degrees, elements: Mapping[str, Fraction]) -> Iterator[tuple[str, Fraction]]:

@@ -92,4 +92,6 @@ def _attention_sides(attention: Attention, hidden: int, ranks: int) -> Fraction:
     total += heads * (nope + rope) + (attention.q_lora_rank or hidden)
     if attention.q_lora_rank:
         total += attention.q_lora_rank + hidden
+    if attention.output_gate:
+        total += heads * attention.value_head_dim + hidden
     return total + (latent + rope + hidden) + heads * (nope + attention.value_head_dim) + latent

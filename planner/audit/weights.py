@@ -92,7 +92,8 @@ def attention_elements(attention: Attention, hidden: int, degrees: Degrees) -> E
         query_rank = attention.q_lora_rank or 0
         query_input = query_rank or hidden
         repeated = Fraction(hidden * (query_rank + latent + rope))
-        divided = heads * (query_input * (nope + rope) + latent * (nope + attention.value_head_dim) + attention.value_head_dim * hidden)
+        outwards = attention.value_head_dim * hidden * (2 if attention.output_gate else 1)  # the output projection, and a gate as large
+        divided = heads * (query_input * (nope + rope) + latent * (nope + attention.value_head_dim) + outwards)
         return {"attention": repeated + divided + indexer_elements(attention, hidden)}
     kv_heads = Fraction(max(attention.kv_heads, tensor_parallel), tensor_parallel)
     query_width = heads * attention.head_dim * (2 if attention.output_gate else 1)
@@ -182,7 +183,7 @@ def weights_by_stage(
 ) -> list[Fraction]:
     """Weights one rank of every stage holds [B], first stage first; a vision tower stands on every rank."""
     store, hidden = storage(architecture, precision), architecture.hidden_size
-    padding = engine.kernel_padding(precision.weights)
+    padding = engine.kernel_padding(precision.weights, precision.quantization)
 
     def stored(elements: Elements, families: tuple[str, ...] = ()) -> Fraction:
         kept = store.also_keeping(families)

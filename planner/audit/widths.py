@@ -41,6 +41,8 @@ def attention_widths(attention: Attention, tensor_parallel: int) -> Iterator[Wid
         nope = attention.head_dim - (attention.rope_head_dim or 0) if attention.nope_head_dim is None else attention.nope_head_dim
         yield Width("attention", OUTPUTS, heads * (nope + (attention.rope_head_dim or 0)), tensor_parallel)
         yield Width("attention", OUTPUTS, heads * (nope + attention.value_head_dim), tensor_parallel)
+        if attention.output_gate:
+            yield Width("attention", OUTPUTS, heads * attention.value_head_dim, tensor_parallel)
     else:
         yield Width("attention", OUTPUTS, heads * attention.head_dim * (2 if attention.output_gate else 1), tensor_parallel)
         yield Width("attention", OUTPUTS, kv_heads * attention.head_dim, min(tensor_parallel, kv_heads))

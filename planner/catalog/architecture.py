@@ -45,7 +45,7 @@ class Attention:
     index_head_dim: int | None = None
     index_topk: int | None = None
     bias: bool = False
-    output_gate: bool = False  # q projection is twice as wide (Qwen3.5)
+    output_gate: bool = False  # the q projection is twice as wide (Qwen3.5); MLA has a projection of heads x value_head_dim more (Kimi-K3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +167,7 @@ class ModelArchitecture:
     source: str
     quantization: Quantization | None = None
     vision: VisionTower | None = None
+    residual_streams: int = 1  # hidden states a token carries from layer to layer: more with residuals over blocks of layers (Kimi-K3)
     nextn_layers: int = 0  # multi-token-prediction layers shipped with the checkpoint, loaded only with speculative decoding
     notes: tuple[str, ...] = field(default=())
     draft: Draft | None = None

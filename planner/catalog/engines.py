@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal
 
-from planner.catalog.architecture import ModelArchitecture
+from planner.catalog.architecture import ModelArchitecture, Quantization
 from planner.catalog.gpus import Gpu
 from planner.catalog.nearest import plain, unknown_name
 from planner.catalog.read import DATA
@@ -54,7 +54,8 @@ class KernelPadding:
     """Multiples to which a kernel pads every expert's matrices; 1 = as they are.
 
     `expert_width` pads the width of an expert on one rank, `expert_inputs` the size of the tokens it takes in and gives out, and `contracted` whichever of the two a
-    matrix sums over. `capability` names the GPUs (bounds on the compute capability) that run this kernel, "" = all.
+    matrix sums over. `capability` names the GPUs (bounds on the compute capability) that run this kernel, "" = all; `unpadded` the methods of checkpoints
+    whose experts are loaded as they are stored.
     """
 
     expert_width: int
@@ -62,6 +63,7 @@ class KernelPadding:
     source: str
     contracted: int = 1
     capability: str = ""
+    unpadded: tuple[str, ...] = ()
 
 
 NO_PADDING: Final = KernelPadding(1, 1, "")
@@ -140,9 +142,10 @@ class Engine:
         """How weights of this format run where the GPU does not multiply them natively."""
         return next((support for support in self.formats if support.name == name), None)
 
-    def kernel_padding(self, weights: str) -> KernelPadding:
-        """Padding of the experts' matrices for a weights dtype."""
-        return next((padding for name, padding in self.padding if name == weights), NO_PADDING)
+    def kernel_padding(self, weights: str, scheme: Quantization | None) -> KernelPadding:
+        """Padding of the experts' matrices for a weights dtype, stored as `scheme` says."""
+        padding = next((padding for name, padding in self.padding if name == weights), NO_PADDING)
+        return NO_PADDING if scheme is not None and scheme.method in padding.unpadded else padding
 
     def is_large(self, gpu: Gpu) -> bool:
         """Tell whether the engine treats `gpu` as a large one, with higher defaults."""
@@ -284,7 +287,9 @@ _PLAIN: Final = (
 
 def _padding(entry: Mapping[str, Any]) -> KernelPadding:
     multiples = entry["expert_width"], entry["expert_inputs"]
-    return KernelPadding(*multiples, entry["source"], entry.get("contracted", 1), entry.get("capability", ""))
+    return KernelPadding(
+        *multiples, entry["source"], entry.get("contracted", 1), entry.get("capability", ""), tuple(entry.get("unpadded", ()))
+    )
 
 
 def _bytes(gib: list[float]) -> LowExpectedHigh:

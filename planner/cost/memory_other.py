@@ -6,7 +6,7 @@ Activation peak of one step, the larger of
     sampling  sequences x V x sampler bytes      (last stage; logits are whole on every rank, so t does not divide them)
     vision    a constant for the encoder's own profile run
 
-b is how many buffers as wide as the model live at once, more of them between stages. Where an engine keeps the buffers of its experts, tokens k dp x 2 B x
+b is how many buffers as wide as the model live at once, more of them between stages and for models whose tokens carry several residuals. Where an engine keeps the buffers of its experts, tokens k dp x 2 B x
 (max(2 f_e, d) + max(f_e, d)), they come on top of the larger one instead.
 
 Constants come from `catalog.engines` and are fitted to published start-up logs of llm-d-planner on H100 with 1,024 sequences: 38.9 B a logit by four rows of vLLM 0.11, 15.3 by
@@ -65,6 +65,7 @@ def layer_activation(setting: Setting, kind: LayerKind, shapes: ShapeArrays) -> 
     part = kind.feed_forward
     if part is not None:
         width = np.maximum(width, 3.0 * (part.width + part.shared_width) / t)
+    buffers = buffers + (setting.architecture.residual_streams - 1)
     peak = tokens * (buffers * setting.architecture.hidden_size + width)
     if part is not None and part.experts:
         hidden = setting.architecture.hidden_size

@@ -95,9 +95,9 @@ class RankWeights:
         return np.asarray(self.vision + self.positions, dtype=np.float64)
 
 
-def _padded_share(tensor: Tensor, engine: Engine, weights: str, ranks_per_expert: FloatArray) -> FloatArray | float:
+def _padded_share(tensor: Tensor, engine: Engine, precision: Precision, ranks_per_expert: FloatArray) -> FloatArray | float:
     """Factor by which an engine's kernel pads an expert's matrix: both sides rounded up to the kernel's multiples."""
-    padding = engine.kernel_padding(weights)
+    padding = engine.kernel_padding(precision.weights, precision.quantization)
     if padding is NO_PADDING or tensor.columns == 1:
         return 1.0
     widens = tensor.split is Split.EXPERT_ROWS
@@ -136,7 +136,7 @@ def bytes_per_rank(
         share = rank_share(tensor, tensor_parallel, expert_parallel, data_parallel)
         if tensor.split in EXPERT_SPLITS:
             ranks = np.asarray(tensor_parallel * data_parallel, dtype=np.float64) / expert_parallel
-            share = share * _padded_share(tensor, engine, precision.weights, ranks)
+            share = share * _padded_share(tensor, engine, precision, ranks)
         name = ALLOCATED_WITH.get(tensor.name, tensor.name)
         allocations[name] = allocations.get(name, np.zeros(np.shape(tensor_parallel))) + size * share
     if engine.rounds_allocations:

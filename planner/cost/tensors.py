@@ -116,6 +116,8 @@ def _latent_attention(attention: Attention, hidden: int) -> list[Tensor]:
         tensors.append(Tensor("q_proj", "attention", heads * (nope + rope), hidden, 1, Split.ROWS, heads))
     tensors.append(Tensor("kv_a_proj", "attention", latent + rope, hidden, 1, Split.REPLICATED))
     tensors.append(Tensor("kv_b_proj", "attention", heads * (nope + attention.value_head_dim), latent, 1, Split.ROWS, heads))
+    if attention.output_gate:
+        tensors.append(Tensor("output_gate", "attention", heads * attention.value_head_dim, hidden, 1, Split.ROWS, heads))
     tensors.append(Tensor("latent_norms", "norm", latent + (attention.q_lora_rank or 0), 1, 1, Split.REPLICATED))
     return tensors
 

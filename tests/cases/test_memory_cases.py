@@ -201,6 +201,26 @@ def test_experts_are_divided_by_the_expert_ranks():
     assert 60 * held / 1e9 == pytest.approx(71, rel=0.02)
 
 
+def test_a_checkpoint_of_many_shards_adds_up_to_its_index():
+    """moonshotai/Kimi-K3: its index counts 1,560,860,324,864 B, of which a vision tower of 401M parameters is not the language model's."""
+    architecture = model("kimi-k3")
+    precision = setting_of(architecture, card("gb300-279gb"), "vllm").precision
+    assert model_bytes(architecture, precision) == pytest.approx(1_560_860_324_864 - 2 * 401e6, rel=2e-4)
+
+
+def test_every_replica_holds_weights_of_its_own():
+    """vllm-project/vllm#16011: on eight GPUs one TP8 holds 1.45 times the tokens of two TP4; the difference is exactly one copy of the weights.
+
+    The report does not name its model; 70B in BF16 on 80 GB cards comes to the same ratio.
+    """
+    architecture = model("llama-3.1-70b")
+    setting = setting_of(architecture, card("a100-sxm-80gb"), "vllm 0.8", prompt=32_000)
+    whole, half = memory_of(setting, Degrees(8)), memory_of(setting, TP4)
+    one, two = 8 * (whole.budget[0] - whole.weights[0]), 2 * 4 * (half.budget[0] - half.weights[0])
+    assert one - two == pytest.approx(model_bytes(architecture, setting.precision), rel=0.01)
+    assert room(whole) / room(half) == pytest.approx(1.45, rel=0.1)
+
+
 def test_one_card_holds_a_sparse_model():
     """vllm-project/vllm#22331: gpt-oss-120b, 60 to 66 GiB of weights, fits one 80 GB card."""
     setting = setting_of(model("gpt-oss-120b"), card("a100-sxm-80gb"), "vllm 0.11")

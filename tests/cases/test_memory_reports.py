@@ -25,15 +25,22 @@ def name_of(pair):
 
 def problem_of(report, layout):
     fleet = report["fleet"]
+    if "trays" in fleet:
+        rack = {"kind": "nvl72", "gpu": fleet["gpu"], "trays": fleet["trays"], "nics": {"count": 4, "speed": "400Gb/s"}, "price": "$40/h"}
+        topology = {"name": "rack", "build": [rack], "fabric": {"kind": "infiniband"}}
+        return {"name": "report", "topology": topology, "deployments": [asked_of(report, layout)]}
     nodes = fleet.get("nodes", 1)
     group = {"name": f"node-[01-{nodes:02d}]" if nodes > 1 else "node", "gpu": fleet["gpu"], "gpus": fleet["gpus"], "price": "$10/h"}
     group |= {"scale_up": fleet["scale_up"]} if "scale_up" in fleet else {}
     group |= {"nics": {"count": min(fleet["gpus"], 8), "speed": "400Gb/s"}, "leaf": "leaf-1"} if nodes > 1 else {}
+    fabric = {"fabric": {"kind": "infiniband"}} if nodes > 1 else {}
+    return {"name": "report", "topology": {"name": "fleet", "nodes": [group], **fabric}, "deployments": [asked_of(report, layout)]}
+
+
+def asked_of(report, layout):
     fixed = {degree: layout.get(degree, 1) for degree in DEGREES} if any(degree in layout for degree in DEGREES) else None
     varied = {key: layout[key] for key in ("memory", "precision", "speculative", "lora") if key in layout}
-    asked = {"name": "served", "workload": LOAD, **report["ask"], **varied} | ({"parallelism": fixed} if fixed else {})
-    fabric = {"fabric": {"kind": "infiniband"}} if nodes > 1 else {}
-    return {"name": "report", "topology": {"name": "fleet", "nodes": [group], **fabric}, "deployments": [asked]}
+    return {"name": "served", "workload": LOAD, **report["ask"], **varied} | ({"parallelism": fixed} if fixed else {})
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ REFUSED = {
     "deepseek-v4-pro": {"compress_ratios", "o_lora_rank", "o_groups"},
     "deepseek-v4-pro-fp8": {"compress_ratios", "o_lora_rank", "o_groups"},
     "deepseek-v4-pro-nvfp4": {"compress_ratios", "o_lora_rank", "o_groups"},
-    "kimi-k3": {"linear_attn_config", "quantization_config.config_groups"},
     "llama-3.3-nemotron-super-49b": {"block_configs"},
     "minimax-m3-nvfp4": {"quantization_config.quantized_layers"},
     "nemotron-3.5-lightning-30b-a3b-nvfp4": {"hf_quant_config.quantized_layers"},

@@ -99,8 +99,6 @@ def latent_attention(fields: Fields) -> Attention:
     heads = fields.need(*HEADS, maximum=65_536)
     nope = fields.need("qk_nope_head_dim")
     rope = fields.need("qk_rope_head_dim", minimum=0)
-    if fields.flag("mla_use_output_gate", default=False):
-        fields.unknown("mla_use_output_gate", "adds a gate projection to latent attention that is not modelled")
     indexed = fields.has("index_n_heads", "index_head_dim", "index_topk")
     return Attention(
         kind=AttentionKind.MLA,
@@ -115,4 +113,5 @@ def latent_attention(fields: Fields) -> Attention:
         index_heads=fields.need("index_n_heads") if indexed else None,
         index_head_dim=fields.need("index_head_dim") if indexed else None,
         index_topk=fields.need("index_topk") if indexed else None,
+        output_gate=fields.flag("mla_use_output_gate", default=False),
     )

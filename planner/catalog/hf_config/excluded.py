@@ -24,7 +24,7 @@ _RULES = (
     ("expert", re.compile(r"experts")),
     ("recurrent", re.compile(r"linear_attn|mamba|conv1d|ssm|mixer\.(in|out)_proj")),
     ("attention", re.compile(r"attn|attention|mixer\.[qkvo]_proj")),
-    ("mlp", re.compile(r"mlp|feed_forward|ffn")),
+    ("mlp", re.compile(r"mlp|feed_forward|ffn|routed_expert_")),
     ("norm", re.compile(r"norm")),
 )
 _LAYER = re.compile(r"layers[._](\d+)")

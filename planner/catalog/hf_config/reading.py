@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, RecurrentState
+from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, Quantization, RecurrentState
 from planner.catalog.hf_config import feed_forward, recurrent
 from planner.catalog.hf_config.attention import global_attention, latent_attention, plain_attention, windowed
 from planner.catalog.hf_config.families import COMPRESSED, COMPRESSION_FIELDS, FAMILIES, UNMODELLED, Family
@@ -71,8 +71,9 @@ def read_hf_config(config: Mapping[str, object], name: str, source: str) -> Mode
         max_position=_positions(fields, family, model_type),
         dtype=_dtype(fields),
         source=source,
-        quantization=read_quantization(fields, layers),
+        quantization=_with_mixers(read_quantization(fields, layers), family),
         vision=read_vision(outer),
+        residual_streams=_residual_streams(fields, layers),
         nextn_layers=fields.check("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers", minimum=0, maximum=MOST_LAYERS)
         or 0,
     )
@@ -121,6 +122,19 @@ def _positions(fields: Fields, family: Family, model_type: str) -> int:
         return 2048
     fields.lack(_POSITIONS[0])
     return 1
+
+
+def _with_mixers(quantization: Quantization | None, family: Family) -> Quantization | None:
+    """Keep the recurrent mixers of a family that names them `self_attn`, as its attention, wherever the attention is kept in the model's own dtype."""
+    if quantization is None or family.mixer != "kimi_linear" or "attention" not in quantization.kept_high:
+        return quantization
+    return replace(quantization, kept_high=tuple(dict.fromkeys((*quantization.kept_high, "recurrent"))))
+
+
+def _residual_streams(fields: Fields, layers: int) -> int:
+    """Hidden states that a token carries: with residuals over blocks of layers the sum of every finished block beside the running one."""
+    block = fields.check("attn_res_block_size", maximum=MOST_LAYERS)
+    return 1 if block is None else 1 + -(-layers // block)
 
 
 def _dtype(fields: Fields) -> str:
