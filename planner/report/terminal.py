@@ -12,7 +12,7 @@ from planner.report.current import change_words, current_lines
 from planner.report.grid import grid_text
 from planner.report.pareto import pareto_lines
 from planner.report.spares import spare_lines
-from planner.report.words import gap_words, gibibytes, milliseconds, money, per_hour, percent, quantity_of, shape_words
+from planner.report.words import carried_words, gap_words, gibibytes, milliseconds, money, per_hour, percent, quantity_of, shape_words
 from planner.topology.fabric import Fabric
 
 Item = TypeVar("Item")
@@ -142,7 +142,7 @@ def _figures(
         yield f"layers           {' + '.join(str(count) for count in shape.partition)} over {shape.pp} stages, bubble {percent(times.bubble, 1)}"
     yield (
         f"throughput       {replica.throughput_tokens_s:,.0f} output tokens/s a replica at batch {shape.batch}; "
-        f"serves {deployment.capacity:,.6g} of {deployment.load:,.6g} {deployment.load_unit} asked"
+        f"{carried_words(deployment.capacity, deployment.load, deployment.load_unit, mixed=len({one.shape for one in deployment.replicas}) > 1)}"
     )
 
 

@@ -53,6 +53,11 @@ def quantity_of(count: int, singular: str, plural: str | None = None) -> str:
     return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
+def carried_words(capacity: float, load: float, unit: str, *, mixed: bool) -> str:
+    """What the replicas of a deployment carry of what was asked; all of them together where their shapes are `mixed`."""
+    return f"{'together they serve' if mixed else 'serves'} {capacity:,.6g} of {load:,.6g} {unit} asked"
+
+
 def shape_words(tp: int, pp: int, ep: int, dp: int) -> str:
     """Degrees as `TP8 x PP1`, data and expert parallelism only where used."""
     words = f"TP{tp} x PP{pp}"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.report.words import gap_words, milliseconds, money, percent, shape_words
+from planner.report.words import carried_words, gap_words, milliseconds, money, percent, shape_words
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,10 @@ def test_degrees_that_are_not_used_are_not_named():
 
 def test_shares_read_as_percent():
     assert percent(0.145, 1) == "14.5 %"
+
+
+def test_replicas_of_several_shapes_serve_together():
+    assert carried_words(100.0, 90.0, "sequences", mixed=False) == "serves 100 of 90 sequences asked"
+    assert (
+        carried_words(13_528.4, 12_000.0, "output tokens/s", mixed=True) == "together they serve 13,528.4 of 12,000 output tokens/s asked"
+    )

@@ -12,7 +12,7 @@ from planner.report.page.fabric_map import COLOURS, boxes_of
 from planner.report.page.front import figures_svg, front_table
 from planner.report.page.tables import alternatives_table, links_table, rejected_table, sources_table
 from planner.report.terminal import headline
-from planner.report.words import percent, quantity_of
+from planner.report.words import carried_words, percent, quantity_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -78,11 +78,13 @@ def plan_facts(plan: PlanDocument, *, audited: bool) -> dict[str, Any]:
 def _groups(deployment: DeploymentDocument) -> list[tuple[str, str, tuple[Bar, ...]]]:
     """Bars of every kind of replica of a deployment: its name, its load in words, and the bars."""
     found: list[tuple[str, str, tuple[Bar, ...]]] = []
-    for replica, count in groups_of(deployment):
+    groups = groups_of(deployment)
+    mixed = len({replica.shape for replica, _ in groups}) > 1
+    for replica, count in groups:
         title = f"{deployment.name} · {quantity_of(count, 'replica')} of {shape_of(replica)} on {replica.shape.gpu}"
         words = (
             f"{replica.throughput_tokens_s:,.0f} output tokens/s a replica at batch {replica.shape.batch}; "
-            f"serves {deployment.capacity:,.6g} of {deployment.load:,.6g} {deployment.load_unit} asked"
+            f"{carried_words(deployment.capacity, deployment.load, deployment.load_unit, mixed=mixed)}"
         )
         words += "".join(
             f"; {bucket.name}: {bucket.load:,.6g} {deployment.load_unit} in {percent(bucket.fraction, 1)} of it"
