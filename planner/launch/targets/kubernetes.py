@@ -13,13 +13,12 @@ from typing import Any
 from planner.diagnostics import Diagnostic
 from planner.launch.directory import LaunchFile, LaunchOptions
 from planner.launch.guide import Step
+from planner.launch.manifest import manifest, needed_first, remark_of
 from planner.launch.names import kubernetes_names
-from planner.launch.pod_commands import config_map, config_volume, engine_faults, pod_command, split_words
+from planner.launch.pod_commands import config_volume, engine_faults, pod_command, split_words
 from planner.launch.pods import (
-    compute_domain,
     container,
     device_cautions,
-    front_service,
     image_faults,
     image_of,
     labels_of,
@@ -28,7 +27,6 @@ from planner.launch.pods import (
     template,
 )
 from planner.launch.replicas import Replica
-from planner.launch.yaml_text import yaml_documents
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 FILE = "kubernetes.yaml"
@@ -47,26 +45,12 @@ def cautions(replicas: Sequence[Replica], _options: LaunchOptions) -> list[Diagn
 
 def files(replicas: Sequence[Replica], options: LaunchOptions) -> list[LaunchFile]:
     """The manifest."""
-    names = kubernetes_names({replica.deployment: LONGEST_SUFFIX for replica in replicas}, options)
-    documents: list[tuple[str, Any]] = []
-    told: set[str] = set()
-    for replica in replicas:
-        label = names[replica.deployment]
-        if replica.deployment not in told:
-            told.add(replica.deployment)
-            documents.append((f"All replicas of {replica.deployment} behind one name.", front_service(label, options)))
-        documents += _replica(replica, label, options)
-    return [LaunchFile(FILE, yaml_documents(documents))]
+    return manifest(FILE, replicas, options, "All replicas of {} behind one name.", LONGEST_SUFFIX, _replica)
 
 
 def _replica(replica: Replica, label: str, options: LaunchOptions) -> list[tuple[str, Any]]:
     name = f"{label}-{replica.number}"
-    found: list[tuple[str, Any]] = []
-    if replica.engine.name == "tensorrt-llm":
-        found.append(("LLM API options.", config_map(replica, name, options)))
-    if needs_domain(replica):
-        found.append(("IMEX channels between the nodes of the NVLink domain.", compute_domain(replica, name, options)))
-    remark = f"deployment: {replica.deployment}\nreplica {replica.number}: {replica.degrees}, batch {replica.shape.batch}, on {', '.join(replica.nodes)}"
+    found, remark = needed_first(replica, name, options), remark_of(replica)
     if len(replica.shares) == 1:
         labels = labels_of(replica, label, 0)
         spec = {

@@ -14,13 +14,12 @@ from typing import Any
 from planner.diagnostics import Diagnostic
 from planner.launch.directory import LaunchFile, LaunchOptions, refusal
 from planner.launch.guide import Step
+from planner.launch.manifest import manifest, needed_first, remark_of
 from planner.launch.names import kubernetes_names
-from planner.launch.pod_commands import LEADER, NODE_NAME, by_node_name, config_map, config_volume, engine_faults, pod_command, split_words
+from planner.launch.pod_commands import LEADER, NODE_NAME, by_node_name, config_volume, engine_faults, pod_command, split_words
 from planner.launch.pods import (
-    compute_domain,
     container,
     device_cautions,
-    front_service,
     image_faults,
     image_of,
     labels_of,
@@ -30,7 +29,6 @@ from planner.launch.pods import (
     topology_annotations,
 )
 from planner.launch.replicas import Replica
-from planner.launch.yaml_text import yaml_documents
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 FILE = "leader-worker-set.yaml"
@@ -55,25 +53,11 @@ def cautions(replicas: Sequence[Replica], _options: LaunchOptions) -> list[Diagn
 
 def files(replicas: Sequence[Replica], options: LaunchOptions) -> list[LaunchFile]:
     """The manifest."""
-    names = kubernetes_names({replica.deployment: LONGEST_SUFFIX for replica in replicas}, options)
-    documents: list[tuple[str, Any]] = []
-    told: set[str] = set()
-    for replica in replicas:
-        label = names[replica.deployment]
-        if replica.deployment not in told:
-            told.add(replica.deployment)
-            documents.append((f"The leaders of {replica.deployment} behind one name.", front_service(label, options)))
-        documents += _replica(replica, label, options)
-    return [LaunchFile(FILE, yaml_documents(documents))]
+    return manifest(FILE, replicas, options, "The leaders of {} behind one name.", LONGEST_SUFFIX, _replica)
 
 
 def _replica(replica: Replica, label: str, options: LaunchOptions) -> list[tuple[str, Any]]:
     name = f"{label}-{replica.number}"
-    found: list[tuple[str, Any]] = []
-    if replica.engine.name == "tensorrt-llm":
-        found.append(("LLM API options.", config_map(replica, name, options)))
-    if needs_domain(replica):
-        found.append(("IMEX channels between the nodes of the NVLink domain.", compute_domain(replica, name, options)))
     leader = _leader(replica, name, label, options)
     inner: dict[str, Any] = {"size": len(replica.shares), "restartPolicy": "RecreateGroupOnPodRestart"}
     if len(replica.shares) > 1:
@@ -81,14 +65,13 @@ def _replica(replica: Replica, label: str, options: LaunchOptions) -> list[tuple
     else:
         inner["workerTemplate"] = leader
     spec = {"replicas": 1, "startupPolicy": "LeaderCreated", "leaderWorkerTemplate": inner}
-    remark = f"deployment: {replica.deployment}\nreplica {replica.number}: {replica.degrees}, batch {replica.shape.batch}, on {', '.join(replica.nodes)}"
     document = {
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",
         "metadata": metadata(name, options, labels_of(replica, label), queued=True),
         "spec": spec,
     }
-    return [*found, (remark, document)]
+    return [*needed_first(replica, name, options), (remark_of(replica), document)]
 
 
 def _leader(replica: Replica, name: str, label: str, options: LaunchOptions) -> dict[str, Any]:
