@@ -84,11 +84,13 @@ class Watch:
         if known is None:
             return " · ".join([*parts, self._phase or "starting"])
         parts.append(STAGE_WORDS.get(known.stage, known.stage))
-        for name, value in (("plan", known.incumbent), ("bound", known.bound)):
+        # A bound of zero tells no more than none, but for a plan that costs nothing.
+        bound = known.bound if known.bound or known.incumbent == 0 else None
+        for name, value in (("plan", known.incumbent), ("bound", bound)):
             if value is not None:
                 parts.append(f"{name} {_amount(value, known.unit)}")
-        if known.incumbent is not None and known.bound is not None:
-            gap = abs(known.incumbent - known.bound) / abs(known.incumbent) if known.incumbent else 0.0
+        if known.incumbent is not None and bound is not None:
+            gap = abs(known.incumbent - bound) / abs(known.incumbent) if known.incumbent else 0.0
             parts.append(f"gap {100 * gap:.3g} %")
         return " · ".join(parts)
 

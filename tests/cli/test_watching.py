@@ -52,6 +52,17 @@ def test_who_waits_is_told():
     assert stream.getvalue().endswith("cost · plan 25.00/h · bound 25.00/h · gap 0 %\n")
 
 
+def test_a_bound_that_says_nothing_is_not_told():
+    stream = io.StringIO()
+    watch = Watch(stream, verbose=True)
+    watch.progress(Progress("cost", None, 0.0, "money/h"))
+    watch.progress(Progress("cost", 25.0, 0.0, "money/h"))
+    watch.progress(Progress("unserved", 0.0, 0.0, "of the load"))
+    watch.close()
+    told = [line.partition(" · ")[2] for line in stream.getvalue().splitlines()]
+    assert told == ["cost", "cost · plan 25.00/h", "load unserved · plan 0 of the load · bound 0 of the load · gap 0 %"]
+
+
 def test_a_live_line_comes_and_goes():
     stream = Terminal()
     watch = Watch(stream)
