@@ -26,6 +26,7 @@ def plan_sources(menu: Menu, outcome: Outcome, names: list[str]) -> tuple[Source
         name = names[shape.deployment]
         found.extend(_figures_of_its_own(name, context, shape))
         found.append(_step_times(name, context))
+        found.extend(_companions(name, context))
         gpu = context.pool.gpu
         memory = gpu.memory
         found.append(SourceDocument(deployment=name, figure=f"memory of {gpu.name}", basis=memory.basis, source=memory.source))
@@ -49,6 +50,18 @@ def _figures_of_its_own(name: str, context: PoolSetting, shape: Shape) -> Iterat
     if entry is not None:
         source = entry.source or "the problem's own figures"
         yield SourceDocument(deployment=name, figure=f"throughput on {gpu}", basis="measured", source=source)
+
+
+def _companions(name: str, context: PoolSetting) -> Iterator[SourceDocument]:
+    """Where the tokens that a step of speculative decoding gains and the time of adapters come from."""
+    expected, profile = context.setting.architecture.speculation, context.setting.profile
+    if context.setting.architecture.adapters is not None and profile == "calibrated":
+        yield SourceDocument(
+            deployment=name, figure="kernels of adapters", basis="assumed", source="Punica, arXiv 2310.18547 (docs/memory.md)"
+        )
+    if expected is not None:
+        figure = f"{expected.yielded:.2f} tokens a step of speculative decoding"
+        yield SourceDocument(deployment=name, figure=figure, basis="assumed", source="the acceptance given in the problem")
 
 
 def _step_times(name: str, context: PoolSetting) -> SourceDocument:

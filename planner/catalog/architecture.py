@@ -147,12 +147,30 @@ class Draft:
     shares_ends: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """What steps of speculative decoding yield: of `tokens` proposed at once, each is accepted with probability `acceptance` when those before it were."""
+
+    tokens: int
+    acceptance: float
+
+    @property
+    def queries(self) -> float:
+        """Tokens of a sequence that one step verifies: those proposed, and the one it would have taken anyway."""
+        return self.tokens + 1.0
+
+    @property
+    def yielded(self) -> float:
+        """Tokens that a sequence gains in a step on average, 1 + a + ... + a^k = (1 - a^(k + 1)) / (1 - a)."""
+        return sum(self.acceptance**position for position in range(self.tokens + 1))
+
+
 @dataclass(frozen=True)
 class ModelArchitecture:
     """A language model as the planner sees it.
 
     `dtype` is the checkpoint's own (un-quantized) dtype. `max_position` bounds the context. `source` says where the facts come from. `draft` and `adapters` are what a
-    deployment serves beside the model.
+    deployment serves beside the model, `speculation` what it expects of proposed tokens (None: times are those without).
     """
 
     name: str
@@ -172,6 +190,7 @@ class ModelArchitecture:
     notes: tuple[str, ...] = field(default=())
     draft: Draft | None = None
     adapters: Adapters | None = None
+    speculation: Speculation | None = None
 
     @property
     def layers(self) -> int:

@@ -12,6 +12,8 @@ and c_step + sequences x layers x c_seq a pass (every stage prepares all its seq
 attention over the prompt; TPOT is the mean over passes with and without. m = min(p, B) microbatches go round p stages (`cost.steps`). Requests whose
 prompt is being taken up do not decode: by Little's law B_d = B out TPOT / (TTFT + out TPOT) of the B sequences held do (`cost.serving`), found by iteration (`cost.closed_loop`).
 
+Where a problem says how many proposed tokens are accepted, a step verifies several tokens of every sequence and TPOT is its time over those gained (`cost.speculation`).
+
 Constants: `catalog.step_times`. Errors against published measurements: docs/accuracy.md.
 """
 
@@ -57,6 +59,8 @@ def _table(setting: Setting, shapes: ShapeArrays, constants: StepConstants, *, a
     gpus = (shapes.tensor_parallel * shapes.data_parallel * shapes.pipeline_parallel).astype(np.float64)
     throughput = step.decoding / tpot
     passes = microbatches(shapes)
+    speculation = setting.architecture.speculation
+    queries = 1.0 if speculation is None else speculation.queries
     stages = shapes.pipeline_parallel.astype(np.float64)
     service = step.first_token + output_tokens(setting) * tpot
     queueing = step.wait + queueing_seconds(setting.request_rate, shapes.batch.astype(np.float64), service)
@@ -78,7 +82,7 @@ def _table(setting: Setting, shapes: ShapeArrays, constants: StepConstants, *, a
         latency_efficiency=alone.tpot / (gpus * tpot),
         bubble=(stages - 1.0) / (passes + stages - 1.0),
         throughput=throughput,
-        algorithm=sent.algorithm(sequences(shapes)[0]),
+        algorithm=sent.algorithm(queries * sequences(shapes)[0]),
     )
 
 

@@ -11,6 +11,7 @@ from planner.cost.compute import Matrices, head_matrices
 from planner.cost.prefill import chunks, most_decoding, new_prompt_tokens, output_tokens, prompt_share
 from planner.cost.serving import crowd, prefill_wait_seconds
 from planner.cost.setting import FloatArray, Setting, ShapeArrays
+from planner.cost.speculation import Drafting, drafting
 from planner.cost.steps import FIXED, LayerTerms, Pass, StageSort, head_parts, layer_parts, layer_terms, pipeline, stage_sorts
 from planner.cost.traffic import Traffic, traffic
 
@@ -48,7 +49,8 @@ class Step:
 class _Work:
     """What does not change with the number of decoding sequences: terms of layers and head, stages, traffic, and the shapes as floats [n].
 
-    `rank` and `stage` are the sequences of the largest microbatch on the busiest rank and on its stage, `passes` the microbatches.
+    `rank` and `stage` are the sequences of the largest microbatch on the busiest rank and on its stage, `passes` the microbatches. A step computes `queries` tokens of a sequence
+    and yields `gained` of them, both 1 but for speculative decoding.
     """
 
     setting: Setting
@@ -67,6 +69,9 @@ class _Work:
     prompts_per_step: FloatArray
     decode_exchange: FloatArray
     crowd: FloatArray
+    queries: float
+    gained: FloatArray
+    draft: Drafting | None
 
 
 def step_times(setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> Step:
@@ -82,6 +87,9 @@ def step_and_traffic(setting: Setting, shapes: ShapeArrays, constants: StepConst
     rank, stage = sequences(shapes)
     batch = np.maximum(shapes.batch, 1).astype(np.float64)
     passes, outputs = microbatches(shapes), output_tokens(setting)
+    speculation = setting.architecture.speculation
+    gained = np.minimum(1.0 if speculation is None else speculation.yielded, outputs)
+    decode_exchange = _decode_exchange(setting, shapes, constants)
     work = _Work(
         setting=setting,
         constants=constants,
@@ -96,11 +104,14 @@ def step_and_traffic(setting: Setting, shapes: ShapeArrays, constants: StepConst
         passes=passes,
         rank=rank,
         stage=stage,
-        prompts_per_step=(1.0 - 1.0 / batch) / passes * new_prompt_tokens(setting) / outputs,
-        decode_exchange=_decode_exchange(setting, shapes, constants),
+        prompts_per_step=(1.0 - 1.0 / batch) / passes * new_prompt_tokens(setting) / (outputs / gained),
+        decode_exchange=decode_exchange,
         crowd=crowd(batch, constants.prompt_queue, constants.prompt_crowding),
+        queries=1.0 if speculation is None else speculation.queries,
+        gained=gained,
+        draft=drafting(setting, shapes, constants, decode_exchange),
     )
-    most = np.minimum(most_decoding(setting, batch, passes, work.data_parallel), batch)
+    most = np.minimum(np.maximum(most_decoding(setting, batch, passes, work.data_parallel) / gained, 1.0), batch)
     decoding = most
     step = _step(work, decoding)
     for _ in range(ROUNDS):
@@ -138,30 +149,37 @@ def _step(work: _Work, decoding: FloatArray) -> Step:
     rank, stage = work.rank * active, work.stage * active
     share = prompt_share(setting, work.prompts_per_step * decoding, work.data_parallel, work.passes, work.crowd)
     zeros = np.zeros_like(rank)
-    reduce = sent.reduce(rank)
-    full_reduce = np.maximum(sent.reduce(rank + share.rank_tokens), reduce)
+    tokens, stage_tokens = work.queries * rank, work.queries * stage
+    reduce = sent.reduce(tokens)
+    full_reduce = np.maximum(sent.reduce(tokens + share.rank_tokens), reduce)
     decode_reduce = work.decode_exchange * reduce
     mixed_reduce = decode_reduce + constants.prefill_exchange * (full_reduce - reduce)
-    plain = Pass(rank, stage, zeros, zeros, decode_reduce, sent.exchange(stage))
-    full_exchange = sent.exchange(stage + share.stage_tokens)
-    mixed = Pass(rank, stage, share.rank_tokens, share.stage_tokens, mixed_reduce, full_exchange, carries_prompts=True)
+    plain = Pass(rank, stage, zeros, zeros, decode_reduce, sent.exchange(stage_tokens), queries=work.queries)
+    full_exchange = sent.exchange(stage_tokens + share.stage_tokens)
+    mixed = Pass(
+        rank, stage, share.rank_tokens, share.stage_tokens, mixed_reduce, full_exchange, carries_prompts=True, queries=work.queries
+    )
     plain_layers = [layer_parts(one, plain, work.expert_parallel, constants) for one in work.terms]
     mixed_layers = tuple(layer_parts(one, mixed, work.expert_parallel, constants) for one in work.terms)
     mean_layers = tuple(low + share.share * (high - low) for low, high in zip(plain_layers, mixed_layers, strict=True))
-    logits = head_parts(work.head, rank, work.expert_parallel)
+    logits = mixed_logits = head_parts(work.head, tokens, work.expert_parallel)
+    if work.draft is not None:
+        proposals, mixed_proposals = work.draft.parts(rank, stage, share)
+        mixed_logits = logits + mixed_proposals
+        logits = logits + proposals + share.share * (mixed_proposals - proposals)
     # Every stage prepares every sequence of its passes anew: that does not shrink with the layers on it.
     each = constants.step + setting.architecture.layers * constants.sequence * rank
     mean = pipeline(mean_layers, logits, work.sorts, work.passes, each)
-    prompt = pipeline(mixed_layers, logits, work.sorts, np.ones_like(rank), each)
+    prompt = pipeline(mixed_layers, mixed_logits, work.sorts, np.ones_like(rank), each)
     further = chunks(setting) - 1.0  # later chunks follow one stage behind the other
     prompt_parts = prompt.through * (1.0 + further * prompt.slowest / prompt.through.sum(axis=0))
     prompt_seconds = prompt_parts.sum(axis=0)
     prompt_parts[FIXED] += constants.first_token
     return Step(
-        parts=mean.parts,
-        hops=(work.stages - 1.0) * sent.hop(rank + share.share * share.rank_tokens),
+        parts=mean.parts / work.gained,
+        hops=(work.stages - 1.0) * sent.hop(tokens + share.share * share.rank_tokens) / work.gained,
         prompt_parts=prompt_parts,
-        prompt_hops=(work.stages - 1.0) * sent.hop(rank + share.rank_tokens),
+        prompt_hops=(work.stages - 1.0) * sent.hop(tokens + share.rank_tokens),
         wait=prefill_wait_seconds(work.batch, mean.parts.sum(axis=0), prompt_seconds, work.crowd),
         decoding=decoding,
     )

@@ -31,7 +31,11 @@ def attended_tokens(attention: Attention, context: FloatArray) -> FloatArray:
 
 
 def attention_seconds(kind: LayerKind, setting: Setting, shapes: ShapeArrays, constants: StepConstants, context: FloatArray) -> FloatArray:
-    """Time that one sequence adds to one layer of `kind` on a rank [s], shape [n]: the longer of reading its cache and multiplying with it."""
+    """Time that one sequence adds to one layer of `kind` on a rank [s], shape [n]: the longer of reading its cache and multiplying with it.
+
+    A step that verifies q tokens of a sequence reads its cache once and multiplies q times; of a recurrent layer it writes q states, to fall back on.
+    """
+    queries = _queries(setting)
     seconds = np.zeros(shapes.batch.shape)
     tensor_parallel = shapes.tensor_parallel.astype(np.float64)
     memory = setting.gpu.memory_bandwidth.value
@@ -39,9 +43,11 @@ def attention_seconds(kind: LayerKind, setting: Setting, shapes: ShapeArrays, co
     if kind.attention is not None:
         cache = bytes_per_element(setting.precision.kv_cache)
         read = _cache_elements(kind.attention, tensor_parallel, context) * cache / bandwidth
-        seconds = seconds + np.maximum(read, _decode_flops(kind.attention, tensor_parallel, context) / _attend_rate(setting, constants))
+        seconds = seconds + np.maximum(
+            read, queries * _decode_flops(kind.attention, tensor_parallel, context) / _attend_rate(setting, constants)
+        )
     if kind.recurrent is not None:
-        seconds = seconds + _state_elements(kind.recurrent, tensor_parallel) * 2.0 * STATE_BYTES / bandwidth
+        seconds = seconds + _state_elements(kind.recurrent, tensor_parallel) * (1.0 + queries) * STATE_BYTES / bandwidth
     return seconds
 
 
@@ -65,6 +71,11 @@ def prompt_attention_seconds(kind: LayerKind, setting: Setting, shapes: ShapeArr
     if kind.recurrent is not None:
         flops = flops + 4.0 * kind.recurrent.state_elements * (prompt - cached) / tensor_parallel
     return flops / _attend_rate(setting, constants)
+
+
+def _queries(setting: Setting) -> float:
+    speculation = setting.architecture.speculation
+    return 1.0 if speculation is None else speculation.queries
 
 
 def _attend_rate(setting: Setting, constants: StepConstants) -> float:

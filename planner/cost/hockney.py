@@ -13,22 +13,29 @@ pipeline               (P - 1)(alpha + B d b / bandwidth)
 experts                two all-to-alls a MoE layer of B k d b bytes without (e - 1) / e, alpha for each of e - 1 peers
 prefill                2 P S / (t F), F = 600 / 989 of the data sheet's FLOP/s
 bubble                 (P - 1) / (B + P - 1), reported beside the time
+adapters               those that the batch uses, read once a step (`cost.adapters`)
+speculation            k passes through the draft and one of k + 1 tokens a sequence, over the tokens gained (`cost.speculation`)
 ====================== =======================================================================================================
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.catalog.architecture import Adapters
 from planner.catalog.dtypes import bytes_per_element
+from planner.cost.adapters import used
 from planner.cost.collectives import all_to_all, point_to_point, ring_all_reduce, tree_all_reduce, two_shot_all_reduce
 from planner.cost.compute import peak_flops
+from planner.cost.memory_companions import adapter_bytes, draft_ranks
 from planner.cost.memory_weights import model_bytes, tensor_bytes
 from planner.cost.paper import ONE_SHOT_START, bubble
 from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays, TimesTable
+from planner.cost.speculation import draft_setting
 from planner.cost.tensors import EXPERT_SPLITS, layer_tensors, model_parameters
 from planner.topology.paths import LinkPath
 
@@ -58,17 +65,23 @@ def evaluate_hockney(setting: Setting, shapes: ShapeArrays) -> TimesTable:
     tensor, data = shapes.tensor_parallel.astype(np.float64), shapes.data_parallel.astype(np.float64)
     stages, batch = shapes.pipeline_parallel.astype(np.float64), np.maximum(shapes.batch, 1).astype(np.float64)
     rank_batch = np.ceil(batch / data)
+    speculation = setting.architecture.speculation
+    queries, gained = (1.0, 1.0) if speculation is None else (speculation.queries, speculation.yielded)
+    proposals = _proposals(setting, shapes, rank_batch)
     prompt = np.full(batch.shape, setting.prompt_tokens * (1.0 - setting.prefix_cache_hit_rate))
 
     plain, routed = active_bytes(setting)
+    adapters = _adapters(setting, shapes, rank_batch)
     memory_bandwidth = setting.gpu.memory_bandwidth.value
-    compute = (plain / tensor + routed / (tensor * data)) / memory_bandwidth
-    single = (plain + routed) / memory_bandwidth
+    compute = ((plain / tensor + routed / (tensor * data)) / memory_bandwidth + proposals.compute + adapters) / gained
+    alone = _adapters(setting, replace(shapes, tensor_parallel=np.ones_like(shapes.tensor_parallel)), batch)
+    single = ((plain + routed) / memory_bandwidth + proposals.alone + alone) / gained
 
-    tp_comm, algorithm = _tensor_parallel(setting, shapes, rank_batch * token)
+    tp_comm, algorithm = _tensor_parallel(setting, shapes, queries * rank_batch * token)
+    tp_comm = (tp_comm + proposals.tp_comm) / gained
     prefill_tp, _ = _tensor_parallel(setting, shapes, prompt * token)
-    pp_comm = _pipeline(setting, shapes, rank_batch * token)
-    ep_comm = _experts(setting, shapes, rank_batch * token)
+    pp_comm = _pipeline(setting, shapes, queries * rank_batch * token) / gained
+    ep_comm = _experts(setting, shapes, queries * rank_batch * token) / gained
     tpot = compute + tp_comm + pp_comm + ep_comm
 
     plain_parameters, routed_parameters = active_parameters(setting)
@@ -97,6 +110,39 @@ def evaluate_hockney(setting: Setting, shapes: ShapeArrays) -> TimesTable:
         throughput=batch / tpot,
         algorithm=algorithm,
     )
+
+
+def _adapters(setting: Setting, shapes: ShapeArrays, rank_batch: FloatArray) -> FloatArray:
+    """Reading the adapters that a step's requests use [s], shape [n]."""
+    architecture, adapters = setting.architecture, setting.architecture.adapters
+    if adapters is None:
+        return np.zeros(rank_batch.shape)
+    one, hidden = Adapters(1, adapters.rank), architecture.hidden_size
+    size = sum(count * adapter_bytes(kind, hidden, one, shapes.tensor_parallel) for kind, count in architecture.kind_counts())
+    return used(adapters.slots, rank_batch) * size / setting.gpu.memory_bandwidth.value
+
+
+@dataclass(frozen=True)
+class _Proposals:
+    """Passes through a draft in one step: reading its weights on its ranks and on one GPU, and its all-reduces [s]."""
+
+    compute: FloatArray
+    tp_comm: FloatArray
+    alone: float
+
+
+def _proposals(setting: Setting, shapes: ShapeArrays, rank_batch: FloatArray) -> _Proposals:
+    zeros = np.zeros(rank_batch.shape)
+    speculation, draft = setting.architecture.speculation, setting.architecture.draft
+    if speculation is None or draft is None:
+        return _Proposals(zeros, zeros, 0.0)
+    own = draft_setting(setting, draft)
+    if draft.shares_ends:  # one prediction layer a pass
+        own = replace(own, architecture=replace(own.architecture, layer_sequence=own.architecture.layer_sequence[:1]))
+    cut = replace(shapes, tensor_parallel=draft_ranks(draft, shapes.tensor_parallel))
+    read = speculation.tokens * sum(active_bytes(own)) / own.gpu.memory_bandwidth.value
+    message = rank_batch * own.architecture.hidden_size * bytes_per_element(own.precision.activations)
+    return _Proposals(read / cut.tensor_parallel, speculation.tokens * _tensor_parallel(own, cut, message)[0], read)
 
 
 def active_bytes(setting: Setting) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.catalog.architecture import AttentionKind, LayerKind, ModelArchitecture
 from planner.catalog.step_times import StepConstants, of_dtype
+from planner.cost.adapters import AdapterTerms, adapter_terms
 from planner.cost.compute import Matrices, kernel_dtype, layer_matrices, matrices_seconds
 from planner.cost.decode import attention_seconds, prompt_attention_seconds
 from planner.cost.pipeline_split import distinct_splits
@@ -27,6 +28,7 @@ class LayerTerms:
 
     `attend` [s] a decoding sequence, `prompt_attend` [s] a prompt token. `reductions` all-reduces over the tensor-parallel group,
     `exchanges` dispatches to the experts and back, both per pass. `layer` is what kernels spend in every pass, `prompt_layer` more in one with prompt tokens [s].
+    `adapters` come on top where requests use some.
     """
 
     kind: LayerKind
@@ -37,6 +39,7 @@ class LayerTerms:
     exchanges: FloatArray
     layer: float
     prompt_layer: float
+    adapters: AdapterTerms | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Pass:
 
     `sequences` decode on the busiest rank, `stage_sequences` on the whole stage; `prompt` and `stage_prompt` prompt tokens come on top. `reduce` and `exchange` are
     the times of one all-reduce and of one dispatch and combine [s]. `carries_prompts` tells whether there is a chunk of a prompt in it.
+    `queries` tokens of every sequence are computed, more than one where proposed tokens are verified.
     """
 
     sequences: FloatArray
@@ -54,6 +58,7 @@ class Pass:
     reduce: FloatArray
     exchange: FloatArray
     carries_prompts: bool = False
+    queries: float = 1.0
 
 
 def layer_terms(setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> tuple[LayerTerms, ...]:
@@ -76,6 +81,7 @@ def layer_terms(setting: Setting, shapes: ShapeArrays, constants: StepConstants)
                 exchanges=exchanged.astype(np.float64),
                 layer=_layer_seconds(kind, setting, constants),
                 prompt_layer=constants.prompt_layer * _share(kind) + (constants.prompt_moe_layer if routed else 0.0),
+                adapters=adapter_terms(kind, setting, shapes, constants),
             )
         )
     return tuple(found)
@@ -103,8 +109,8 @@ def _layer_seconds(kind: LayerKind, setting: Setting, constants: StepConstants) 
 
 def layer_parts(terms: LayerTerms, one: Pass, expert_parallel: FloatArray, constants: StepConstants) -> FloatArray:
     """Parts of one layer in one pass [s], shape [4, n]."""
-    rank_tokens = one.sequences + one.prompt
-    stage_tokens = one.stage_sequences + one.stage_prompt
+    rank_tokens = one.queries * one.sequences + one.prompt
+    stage_tokens = one.queries * one.stage_sequences + one.stage_prompt
     parts = np.empty((PARTS, rank_tokens.size))
     parts[COMPUTE] = (
         matrices_seconds(terms.matrices, rank_tokens, stage_tokens, expert_parallel, constants.evenness, constants.expert_tile)
@@ -115,13 +121,16 @@ def layer_parts(terms: LayerTerms, one: Pass, expert_parallel: FloatArray, const
     parts[EP_COMM] = terms.exchanges * one.exchange
     fixed = terms.prompt_layer + terms.layer if one.carries_prompts else terms.layer
     parts[FIXED] = fixed
+    if terms.adapters is not None:
+        parts[COMPUTE] += terms.adapters.compute(one.sequences, rank_tokens)
+        parts[FIXED] += terms.adapters.kernels
     return parts
 
 
-def head_parts(matrices: Matrices, sequences: FloatArray, expert_parallel: FloatArray) -> FloatArray:
-    """Parts of the output head in one pass [s], shape [4, n]: one row of logits a sequence."""
-    parts = np.zeros((PARTS, sequences.size))
-    parts[COMPUTE] = matrices_seconds(matrices, sequences, sequences, expert_parallel, 1.0, 0.0)
+def head_parts(matrices: Matrices, rows: FloatArray, expert_parallel: FloatArray) -> FloatArray:
+    """Parts of the output head in one pass [s], shape [4, n]: a row of logits for every token that is decoded or verified."""
+    parts = np.zeros((PARTS, rows.size))
+    parts[COMPUTE] = matrices_seconds(matrices, rows, rows, expert_parallel, 1.0, 0.0)
     return parts
 
 

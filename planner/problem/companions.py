@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from planner.catalog.architecture import Adapters, Draft, ModelArchitecture
+from planner.catalog.architecture import Adapters, Draft, ModelArchitecture, Speculation
 from planner.catalog.engines import engine
 from planner.catalog.versions import matches
 from planner.diagnostics import Diagnostic, Place, Severity
 from planner.problem.documents import Deployment, Problem
+from planner.problem.documents import Speculation as SpeculationDocument
 from planner.problem.references import Model, References
 
 # Engines that sized the cache for the model alone, and where a share of the memory leaves the draft room.
@@ -25,9 +26,19 @@ def served(architecture: ModelArchitecture, deployment: Deployment, draft: Model
     found: Draft | None = None
     if asked is not None and draft is not None:
         found = Draft(draft, asked.tokens, alone=asked.tp == 1)
-    elif asked is not None and asked.model is None and architecture.nextn_layers:
+    elif asked is not None and _own_layers(asked) and architecture.nextn_layers:
         found = Draft(prediction_layers(architecture), asked.tokens, shares_ends=True)
-    return architecture if adapters is None and found is None else replace(architecture, draft=found, adapters=adapters)
+    expected = None
+    if asked is not None and asked.acceptance is not None and (found is not None or asked.method is not None):
+        expected = Speculation(asked.tokens, asked.acceptance)
+    if adapters is None and found is None and expected is None:
+        return architecture
+    return replace(architecture, draft=found, adapters=adapters, speculation=expected)
+
+
+def _own_layers(asked: SpeculationDocument) -> bool:
+    """Whether the checkpoint's own layers are to propose tokens."""
+    return asked.model is None and asked.method is None
 
 
 def prediction_layers(architecture: ModelArchitecture) -> ModelArchitecture:
@@ -55,6 +66,9 @@ def without_silent_companions(written: dict[str, Any]) -> None:
     for name in ("speculative", "lora"):
         if written[name] is None:
             del written[name]
+    for name in ("method", "acceptance"):
+        if written.get("speculative", {}).get(name, "") is None:
+            del written["speculative"][name]
     memory = written["memory"]
     if memory is not None and memory["max_num_seqs"] is None:
         del memory["max_num_seqs"]
@@ -70,13 +84,15 @@ def companion_findings(problem: Problem, models: Sequence[Model | None]) -> Iter
 def _findings(architecture: ModelArchitecture, deployment: Deployment, index: int) -> Iterator[Diagnostic]:
     asked, lora = deployment.speculative, deployment.lora
     here = Place(path=f"deployments.{index}.speculative")
-    if asked is not None and architecture.draft is None and asked.model is None:
+    if asked is not None and architecture.draft is None and _own_layers(asked):
         message = f"{architecture.name} has no layers that predict further tokens"
         yield Diagnostic("NO_PREDICTION_LAYERS", message, "name a draft: `speculative: {model: ..., tokens: 5}`", Severity.ERROR, here)
     if architecture.draft is not None:
         yield _draft_note(architecture.draft, deployment, here)
+    if asked is not None and (architecture.draft is not None or asked.method is not None):
+        yield _times_note(architecture, asked, here)
     if lora is not None:
-        message = f"room for {lora.slots} adapters of rank {lora.rank} is counted in every layer; times are those of the model alone"
+        message = f"room for {lora.slots} adapters of rank {lora.rank} is counted in every layer, and every request is taken to use one"
         yield Diagnostic(
             "ADAPTER_MEMORY", message, "fewer slots or a lower rank take less", Severity.NOTE, Place(path=f"deployments.{index}.lora")
         )
@@ -87,9 +103,23 @@ def _draft_note(draft: Draft, deployment: Deployment, here: Place) -> Diagnostic
     asked = deployment.memory.gpu_memory_utilization if deployment.memory is not None else None
     share = rules.gpu_memory_utilization if asked is None else asked
     where = "whole on every rank" if draft.alone else "cut like the model"
-    message = f"{draft.architecture.name} is counted beside the model, weights and KV cache, {where}; times are those without speculation"
+    message = f"{draft.architecture.name} is counted beside the model, weights and KV cache, {where}"
     if rules.name == "vllm" and matches(rules.version, SIZED_FOR_THE_MODEL_ALONE) and share > SHARE_WITH_A_DRAFT:
         message += f". {rules.title} {rules.version} sizes the cache for the model alone and runs out of memory at a share of {share:.0%}"
         hint = f"set gpu_memory_utilization to {SHARE_WITH_A_DRAFT}"
         return Diagnostic("DRAFT_MODEL_MEMORY", message, hint, Severity.WARNING, here)
     return Diagnostic("DRAFT_MODEL_MEMORY", message, "a smaller draft leaves more room for sequences", Severity.NOTE, here)
+
+
+def _times_note(architecture: ModelArchitecture, asked: SpeculationDocument, here: Place) -> Diagnostic:
+    """What the times assume of proposed tokens."""
+    expected = architecture.speculation
+    if expected is None:
+        message = "times are those without speculation: how many of the proposed tokens are accepted is not given"
+        return Diagnostic("SPECULATION_TIMES", message, "give it from a run of your own: `acceptance: 70%`", Severity.NOTE, here)
+    made = "one proposed token" if expected.tokens == 1 else f"each of {expected.tokens} proposed tokens"
+    message = f"times assume that {made} is accepted with {expected.acceptance:.0%}: {expected.yielded:.2f} tokens a step"
+    if asked.method is not None:
+        message += ", proposed at no cost"
+    hint = "the engine reports its acceptance; start it with speculation, which the launch files leave out"
+    return Diagnostic("SPECULATION_TIMES", message, hint, Severity.NOTE, here)

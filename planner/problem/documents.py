@@ -19,6 +19,7 @@ from planner.problem.faults import (
     problem_faults,
     replicas_faults,
     slo_faults,
+    speculation_faults,
 )
 from planner.problem.parts import Entry, Flag, Kind, Name, ProblemPart
 from planner.problem.rule_documents import MOST_PRIORITY, MOST_REPLICAS, Current, Resilience, Spread, all_or_nothing, lose_any, spread_over
@@ -132,8 +133,9 @@ class Memory(ProblemPart):
 
 
 class Speculation(ProblemPart):
-    """Speculative decoding: what proposes tokens. Its memory is counted; times are those without it."""
+    """Speculative decoding: what proposes tokens, and how many are accepted. Memory is counted; times are those without it unless `acceptance` is given."""
 
+    method: Literal["ngram"] | None = Field(default=None, description="ngram = looked up in the prompt, without a draft; absent = a draft")
     model: str | None = Field(
         default=None,
         min_length=1,
@@ -142,6 +144,14 @@ class Speculation(ProblemPart):
     )
     tokens: Annotated[int, Field(strict=True, ge=1, le=64)] = Field(default=1, description="Tokens proposed at once")
     tp: Literal[1] | None = Field(default=None, description="1 = the whole draft on every rank; absent = cut like the model")
+    acceptance: Fraction | None = Field(
+        default=None, description="Chance that a proposed token is accepted when those before it were; absent = times without speculation"
+    )
+
+    @classmethod
+    def faults(cls, given: Mapping[str, Any]) -> Iterator[Fault]:
+        """N-grams have no draft."""
+        return speculation_faults(given)
 
 
 class Lora(ProblemPart):

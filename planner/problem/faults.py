@@ -53,6 +53,14 @@ def spread_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("SPREAD_OVER_GPUS", ("over",), message, "write `node`, `leaf`, or a kind that the topology names")
 
 
+def speculation_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
+    """N-grams are looked up without a draft model."""
+    for name in ("model", "tp"):
+        if given.get("method") == "ngram" and given.get(name) is not None:
+            message = f"`{name}` describes a draft, and n-grams are looked up without one"
+            yield Fault("RULES_NOT_TOGETHER", (name,), message, f"leave `{name}` or `method` out")
+
+
 def deployment_faults(given: Mapping[str, Any]) -> Iterator[Fault]:
     """A request fits the longest context the engine is started for, and figures of one's own fit the workload."""
     yield from throughput_faults(given)
@@ -108,6 +116,7 @@ _DEPLOYMENT_PARTS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Fault]]] 
     "parallelism": parallelism_faults,
     "replicas": replicas_faults,
     "spread": spread_faults,
+    "speculative": speculation_faults,
 }
 
 
