@@ -3,6 +3,7 @@
 The auditor's own count, exact in integers and fractions. A sequence of C tokens, in blocks of the engine's size, takes in one layer of one rank
 
     full attention      ceil(K/t) (h_k + h_v) b C        sliding, chunked    the same over min(C, window + block) tokens
+    cross-attention     the same over the tokens of the images
     MLA                 (r_kv + rope) b C                recurrent           (state + convolution) b_model / t, whatever C is
 
 MLA's latent is not divided by tensor parallelism: every rank keeps all of it, and all of an indexer's keys (index_head_dim b C).
@@ -45,7 +46,9 @@ def token_bytes(attention: Attention, kv_cache: str, tensor_parallel: int) -> Fr
 
 
 def tokens_held(attention: Attention, context: Context) -> int:
-    """Tokens a layer keeps of a context, in whole blocks: all of it, or its window."""
+    """Tokens a layer keeps of a context, in whole blocks: all of it, its window, or the images beside it."""
+    if attention.kind is AttentionKind.CROSS:
+        return -(-attention.images * attention.image_tokens // context.block) * context.block
     whole = -(-context.tokens // context.block) * context.block
     if attention.kind not in WINDOWED or attention.window is None or not context.keeps_windows:
         return whole

@@ -19,6 +19,7 @@ class AttentionKind(StrEnum):
     FULL = "full"  # every earlier token: MHA, GQA, MQA by the number of kv heads
     SLIDING = "sliding"  # the last `window` tokens
     CHUNKED = "chunked"  # the tokens of the current chunk of `window` tokens
+    CROSS = "cross"  # the tokens of the request's images, computed once, and none of the text's
     MLA = "mla"  # one latent of kv_lora_rank + rope_head_dim a token, shared by all heads
 
 
@@ -28,7 +29,7 @@ class Attention:
 
     For MLA `head_dim` is nope_head_dim + rope_head_dim, `kv_heads` equals 1 latent for capacity purposes
     and the ranks are set. `index_*` describe a sparse-attention indexer (DeepSeek V3.2, GLM-5), whose key cache is
-    `index_head_dim` elements a token, not divided by tensor parallelism.
+    `index_head_dim` elements a token, not divided by tensor parallelism. Cross-attention holds `image_tokens` tokens of each of the `images` that a request brings.
     """
 
     kind: AttentionKind
@@ -46,6 +47,13 @@ class Attention:
     index_topk: int | None = None
     bias: bool = False
     output_gate: bool = False  # the q projection is twice as wide (Qwen3.5); MLA has a projection of heads x value_head_dim more (Kimi-K3)
+    image_tokens: int = 0
+    images: int = 1
+
+    @property
+    def cross_tokens(self) -> int:
+        """Image tokens of one request that cross-attention holds [tokens]."""
+        return self.image_tokens * self.images
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +199,11 @@ class ModelArchitecture:
     draft: Draft | None = None
     adapters: Adapters | None = None
     speculation: Speculation | None = None
+
+    @property
+    def looks_at_images(self) -> bool:
+        """Whether layers attend to images beside the text (cross-attention)."""
+        return any(kind.attention is not None and kind.attention.kind is AttentionKind.CROSS for kind in self.layer_kinds)
 
     @property
     def layers(self) -> int:

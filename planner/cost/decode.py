@@ -2,7 +2,7 @@
 
 KV elements a token and rank: 2 ceil(K/t) h for MHA, GQA and MQA; kv_lora_rank + rope for MLA, on every rank whole. Sliding layers
 read the last `window` tokens, chunked ones the current chunk (half of it on average once the context is longer), a sparse indexer its own
-keys and then only the tokens it picks. Recurrent layers read and write one constant state.
+keys and then only the tokens it picks; cross-attention reads the tokens of the request's images. Recurrent layers read and write one constant state.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ STATE_BYTES = 4.0  # engines keep recurrent states in fp32
 def attended_tokens(attention: Attention, context: FloatArray) -> FloatArray:
     """Tokens whose keys and values one new token reads in this layer, at `context` tokens held."""
     context = np.asarray(context, dtype=np.float64)
+    if attention.kind is AttentionKind.CROSS:
+        return np.full_like(context, attention.cross_tokens)
     if attention.index_topk is not None:
         return np.minimum(context, attention.index_topk)
     if attention.window is None or attention.kind in (AttentionKind.FULL, AttentionKind.MLA):
@@ -114,6 +116,8 @@ def _state_elements(state: RecurrentState, tensor_parallel: FloatArray) -> Float
 
 def _pairs_seen(attention: Attention, tokens: FloatArray) -> FloatArray:
     """Pairs of a token and an earlier one it sees, over the first `tokens` tokens of a sequence."""
+    if attention.kind is AttentionKind.CROSS:
+        return tokens * float(attention.cross_tokens)
     window = attention.index_topk if attention.index_topk is not None else attention.window
     if window is None or (attention.kind is AttentionKind.FULL and attention.index_topk is None):
         return 0.5 * tokens**2

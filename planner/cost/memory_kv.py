@@ -34,11 +34,13 @@ def token_bytes(attention: Attention, precision: Precision, tensor_parallel: Int
 def tokens_held(attention: Attention, engine: Engine, context: float, mixed: bool, chunk: float = 0.0) -> float:
     """Tokens one sequence of `context` tokens keeps in one layer, rounded to the engine's blocks.
 
-    Full attention and MLA: context. Sliding and chunked: min(context, window + chunk) and one block more, since the window's edge lies within
+    Full attention and MLA: context. Cross-attention: the tokens of the images, whatever the context. Sliding and chunked: min(context, window + chunk) and one block more, since the window's edge lies within
     a block; `chunk` is what a prefill step may add before the edge moves on. An engine without a hybrid allocator keeps the whole context in
     models that `mixed` both kinds.
     """
     block = engine.block_size
+    if attention.kind is AttentionKind.CROSS:
+        return float(np.ceil(attention.cross_tokens / block) * block)
     whole = float(np.ceil(context / block) * block)
     if attention.window is None or attention.kind not in (AttentionKind.SLIDING, AttentionKind.CHUNKED):
         return whole

@@ -71,6 +71,9 @@ def layer_terms(setting: Setting, shapes: ShapeArrays, constants: StepConstants)
         part = kind.feed_forward
         routed = part is not None and part.experts > 0
         exchanged = spread & routed
+        if kind.attention is not None and kind.attention.kind is AttentionKind.CROSS and not kind.attention.cross_tokens:
+            found.append(_skipped(kind, shapes))
+            continue
         found.append(
             LayerTerms(
                 kind=kind,
@@ -85,6 +88,12 @@ def layer_terms(setting: Setting, shapes: ShapeArrays, constants: StepConstants)
             )
         )
     return tuple(found)
+
+
+def _skipped(kind: LayerKind, shapes: ShapeArrays) -> LayerTerms:
+    """Terms of a layer that attends to images where requests bring none: it is passed by."""
+    zeros = np.zeros(shapes.batch.shape)
+    return LayerTerms(kind, Matrices(zeros, zeros, zeros, zeros), zeros, zeros, zeros, zeros, 0.0, 0.0)
 
 
 def _share(kind: LayerKind) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from planner.catalog.architecture import Adapters, Draft, ModelArchitecture, Speculation
+from planner.catalog.architecture import Adapters, AttentionKind, Draft, LayerKind, ModelArchitecture, Speculation
 from planner.catalog.engines import engine
 from planner.catalog.versions import matches
 from planner.diagnostics import Diagnostic, Place, Severity
@@ -21,7 +21,9 @@ SHARE_WITH_A_DRAFT = 0.8
 
 def served(architecture: ModelArchitecture, deployment: Deployment, draft: ModelArchitecture | None) -> ModelArchitecture:
     """The model with what is served beside it; a checkpoint without prediction layers has no draft of its own."""
-    lora, asked = deployment.lora, deployment.speculative
+    lora, asked, images = deployment.lora, deployment.speculative, deployment.workload.images
+    if images is not None and architecture.looks_at_images:
+        architecture = replace(architecture, layer_kinds=tuple(_with_images(kind, images) for kind in architecture.layer_kinds))
     adapters = None if lora is None else Adapters(lora.slots, lora.rank)
     found: Draft | None = None
     if asked is not None and draft is not None:
@@ -34,6 +36,12 @@ def served(architecture: ModelArchitecture, deployment: Deployment, draft: Model
     if adapters is None and found is None and expected is None:
         return architecture
     return replace(architecture, draft=found, adapters=adapters, speculation=expected)
+
+
+def _with_images(kind: LayerKind, images: int) -> LayerKind:
+    """The layer as it serves requests of so many images."""
+    seen = kind.attention
+    return kind if seen is None or seen.kind is not AttentionKind.CROSS else replace(kind, attention=replace(seen, images=images))
 
 
 def _own_layers(asked: SpeculationDocument) -> bool:
@@ -69,6 +77,8 @@ def without_silent_companions(written: dict[str, Any]) -> None:
     for name in ("method", "acceptance"):
         if written.get("speculative", {}).get(name, "") is None:
             del written["speculative"][name]
+    if written["workload"]["images"] is None:
+        del written["workload"]["images"]
     memory = written["memory"]
     if memory is not None and memory["max_num_seqs"] is None:
         del memory["max_num_seqs"]
@@ -79,6 +89,7 @@ def companion_findings(problem: Problem, models: Sequence[Model | None]) -> Iter
     for index, (deployment, model) in enumerate(zip(problem.deployments, models, strict=False)):
         if model is not None:
             yield from _findings(model.architecture, deployment, index)
+            yield from _image_findings(model.architecture, deployment, index)
 
 
 def _findings(architecture: ModelArchitecture, deployment: Deployment, index: int) -> Iterator[Diagnostic]:
@@ -96,6 +107,23 @@ def _findings(architecture: ModelArchitecture, deployment: Deployment, index: in
         yield Diagnostic(
             "ADAPTER_MEMORY", message, "fewer slots or a lower rank take less", Severity.NOTE, Place(path=f"deployments.{index}.lora")
         )
+
+
+def _image_findings(architecture: ModelArchitecture, deployment: Deployment, index: int) -> Iterator[Diagnostic]:
+    """What is counted of images, and the fault of giving them apart where they are part of the prompt."""
+    here = Place(path=f"deployments.{index}.workload.images")
+    if architecture.looks_at_images:
+        layers = [architecture.layer(number).attention for number in range(architecture.layers)]
+        seeing = [one for one in layers if one is not None and one.kind is AttentionKind.CROSS]
+        count, tokens = seeing[0].images, seeing[0].image_tokens
+        held = f"{count} image{'s' if count != 1 else ''} a request, {tokens:,} tokens each in the cache of {len(seeing)} cross-attention layers"
+        message = (
+            f"{held}; encoding them is not in the times" if count else f"no images: the {len(seeing)} cross-attention layers are passed by"
+        )
+        yield Diagnostic("IMAGE_TOKENS", message, "say how many with `images` of the workload", Severity.NOTE, here)
+    elif deployment.workload.images is not None:
+        message = f"{architecture.name} has no cross-attention: what it sees of images is part of the prompt, or nothing"
+        yield Diagnostic("IMAGES_IN_PROMPT", message, "count their tokens in `prompt_tokens` and leave `images` out", Severity.ERROR, here)
 
 
 def _draft_note(draft: Draft, deployment: Deployment, here: Place) -> Diagnostic:

@@ -17,6 +17,7 @@ from planner.quantities import Fraction, PerSecond, Seconds, Tokens
 MOST_TOKENS = 10_000_000
 MOST_SEQUENCES = 1_000_000
 MOST_BUCKETS = 100
+MOST_IMAGES = 10_000
 LARGEST_DEGREE = 4096
 
 FINE_SLICES = 5040
@@ -75,6 +76,9 @@ class Workload(ProblemPart):
         min_length=1,
         max_length=MOST_BUCKETS,
         description="Lengths with their shares, in place of prompt_tokens and output_tokens",
+    )
+    images: Annotated[int, Field(strict=True, ge=0, le=MOST_IMAGES)] | None = Field(
+        default=None, description="Images of a request, for models with cross-attention to them; absent = 1, 0 = text alone"
     )
     slices: Annotated[int, Field(strict=True, ge=1, le=FINE_SLICES)] | None = Field(
         default=None, description="Equal slices into which every bucket may be split between shapes, 1 = not at all; absent = freely"

@@ -23,6 +23,7 @@ RULES = {
     "dtype",
     "layers",
     "attention_dp",
+    "cross_attention",
 }
 
 

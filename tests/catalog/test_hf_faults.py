@@ -97,7 +97,13 @@ def test_values_that_do_not_fit_together(changes, field):
         ({"model_type": "qwen3_5_text"}, "linear_num_value_heads"),
         ({"model_type": "kimi_linear", "linear_attn_config": {"num_heads": 4}}, "linear_attn_config.full_attn_layers"),
         ({"cross_attention_layers": [3, 8]}, "cross-attention"),
+        ({"model_type": "mllama"}, "cross_attention_layers, vision_config"),
         ({"is_encoder_decoder": True}, "encoder"),
+        (
+            {"model_type": "t5", "d_model": 1024, "num_layers": 24},
+            "'t5', an encoder beside a decoder; models that are a decoder alone can be planned",
+        ),
+        ({"model_type": "whisper", "is_encoder_decoder": True}, "an encoder beside a decoder"),
         ({"model_type": "gemma4_text", "num_kv_shared_layers": 10}, "share one KV cache"),
     ],
 )

@@ -72,7 +72,7 @@ def test_every_model_is_sound(architecture):
         assert kind.attention or kind.recurrent or kind.feed_forward
         if kind.attention:
             assert kind.attention.heads % kind.attention.kv_heads == 0
-            assert (kind.attention.window is None) == (kind.attention.kind in {"full", "mla"})
+            assert (kind.attention.window is None) == (kind.attention.kind in {"full", "mla", "cross"})
         if kind.recurrent:
             assert kind.recurrent.heads % kind.recurrent.groups == 0
         if kind.feed_forward and kind.feed_forward.experts:

@@ -58,6 +58,8 @@ PUBLISHED = {
     "llama-2-13b": 13.016,
     "llama-2-70b": 68.977,
     "llama-3-8b": 8.030,
+    "llama-3.2-11b-vision": 9.775,
+    "llama-3.2-90b-vision": 87.667,
     "llama-3.1-8b": 8.030,
     "llama-3.1-70b": 70.554,
     "llama-3.1-405b": 405.85,

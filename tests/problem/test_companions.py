@@ -84,3 +84,23 @@ def test_keys_that_are_left_out_do_not_change_the_digest(loaded):
         loaded(speculative={**asked, **more}).sha256 for more in ({}, {"acceptance": None, "method": None}, {"acceptance": 0.7})
     )
     assert silent == explicit != other
+
+
+def test_images_of_a_request_are_the_cache_of_cross_attention(loaded):
+    engine = "sglang"
+    for images, word in (
+        (None, "1 image a request, 6,404 tokens"),
+        (3, "3 images a request"),
+        (0, "no images: the 8 cross-attention layers"),
+    ):
+        asked = {"workload": {**WORKLOAD, **({} if images is None else {"images": images})}}
+        problem = loaded("llama-3.2-11b-vision", engine=engine, **asked)
+        assert word in said(problem, "IMAGE_TOKENS")[0]
+        held = {kind.attention.cross_tokens for kind in problem.architectures[0].layer_kinds}
+        assert held == {0, 6404 * (1 if images is None else images)}
+
+
+def test_images_that_are_part_of_the_prompt_are_refused_apart(loaded):
+    with pytest.raises(PlannerError, match="IMAGES_IN_PROMPT"):
+        loaded("qwen2.5-vl-7b", workload={**WORKLOAD, "images": 1})
+    assert not said(loaded("qwen2.5-vl-7b"), "IMAGE_TOKENS")

@@ -63,7 +63,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
 
 def violations(layout: Layout) -> tuple[Fault, ...]:
     """Every rule that the layout breaks, as (code, message, hint)."""
-    return (*_heads(layout), *_experts(layout), *_recurrent(layout), *_blocks(layout), *_formats(layout), *_ends(layout))
+    return (*_images(layout), *_heads(layout), *_experts(layout), *_recurrent(layout), *_blocks(layout), *_formats(layout), *_ends(layout))
 
 
 def _heads(layout: Layout) -> Iterator[Fault]:
@@ -80,6 +80,13 @@ def _heads(layout: Layout) -> Iterator[Fault]:
     tower = layout.architecture.vision
     if tower is not None and tower.heads is not None and tower.heads % tensor_parallel and layout.refuses("vision_heads"):
         yield "VISION_HEADS_NOT_DIVISIBLE", f"{tower.heads} vision heads do not divide by TP {tensor_parallel}", "take a newer engine"
+
+
+def _images(layout: Layout) -> Iterator[Fault]:
+    kinds = {kind.attention.kind for kind in layout.architecture.layer_kinds if kind.attention is not None}
+    if AttentionKind.CROSS in kinds and layout.refuses("cross_attention"):
+        message = f"{layout.engine.title} {layout.engine.version} serves no model that attends to images in layers of their own"
+        yield "CROSS_ATTENTION_NOT_SERVED", message, "take another engine or version"
 
 
 def _expert_counts(architecture: ModelArchitecture) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from planner.candidates.legality import (
     attention_dp,
+    cross_attention,
     dtype_support,
     experts,
     fp8_block,
@@ -66,6 +67,7 @@ RULES: Final[Mapping[str, tuple[Rule, Key]]] = {
     "attention_dp": (attention_dp.check, _stage),
     "layers": (layers.check, _pipeline),
     "vision_heads": (vision.check, _tensor),
+    "cross_attention": (cross_attention.check, _nothing),
 }
 
 

@@ -102,6 +102,8 @@ FAMILIES: Final[dict[str, Family]] = {
     "gpt_oss": replace(_LLAMA, attention_bias=True, mlp_bias=True, window="alternate", experts_use_intermediate=True),
     "llama4": replace(_LLAMA, window="chunked"),
     "llama4_text": replace(_LLAMA, window="chunked"),
+    "mllama": replace(_LLAMA, mixer="cross"),
+    "mllama_text_model": replace(_LLAMA, mixer="cross"),
     "minimax_m2": replace(_LLAMA, experts_use_intermediate=True),
     "minimax_m3": replace(_LLAMA, experts_use_intermediate=True),
     "minimax_m3_vl": replace(_LLAMA, experts_use_intermediate=True),
@@ -143,3 +145,23 @@ UNMODELLED: Final[dict[str, str]] = {
 # Families whose attention keeps compressed tokens of several rates beside a window: no capacity formula here covers them.
 COMPRESSED: Final = frozenset({"deepseek_v4", "deepseek_ref"})
 COMPRESSION_FIELDS: Final = ("compress_ratios", "o_lora_rank", "o_groups")
+
+# Families of an encoder beside a decoder; what they cost is another model than that of a decoder alone.
+ENCODER_DECODERS: Final = frozenset(
+    {
+        "t5",
+        "mt5",
+        "umt5",
+        "longt5",
+        "bart",
+        "mbart",
+        "whisper",
+        "pegasus",
+        "marian",
+        "m2m_100",
+        "blenderbot",
+        "led",
+        "florence2",
+        "florence2_language",
+    }
+)

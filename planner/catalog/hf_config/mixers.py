@@ -7,7 +7,7 @@ from collections import Counter
 from planner.catalog.hf_config.families import Family
 from planner.catalog.hf_config.fields import Fields
 
-FULL, SLIDING, CHUNKED, RECURRENT, EXPERTS, MLP = "full", "sliding", "chunked", "recurrent", "experts", "mlp"
+FULL, SLIDING, CHUNKED, CROSS, RECURRENT, EXPERTS, MLP = "full", "sliding", "chunked", "cross", "recurrent", "experts", "mlp"
 
 _NAMES = {
     "full_attention": FULL,
@@ -48,6 +48,8 @@ def mixers(fields: Fields, family: Family, model_type: str, layers: int) -> list
         return _kimi(fields, layers)
     if family.mixer == "hybrid":
         return _hybrid(fields, layers)
+    if family.mixer == "cross":
+        return _cross(fields, layers)
     names = fields.strings("layer_types")
     found = _named(names, fields, layers) if names is not None else _by_rule(fields, family, model_type, layers)
     _agree(found, fields)
@@ -141,6 +143,17 @@ def _hybrid(fields: Fields, layers: int) -> list[str]:
         fields.lack("layer_types")
         return [FULL] * layers
     return [FULL if index in set(indices) else RECURRENT for index in range(layers)]
+
+
+def _cross(fields: Fields, layers: int) -> list[str]:
+    """Llama-3.2-Vision: numbers of the layers that attend to the image instead of the text, counted from 0."""
+    chosen = fields.numbers("cross_attention_layers")
+    if chosen is None:
+        fields.lack("cross_attention_layers")
+        return [FULL] * layers
+    if not set(chosen) <= set(range(layers)):
+        fields.clash("cross_attention_layers", f"names layers beyond the {layers} there are", "num_hidden_layers")
+    return [CROSS if index in set(chosen) else FULL for index in range(layers)]
 
 
 def _kimi(fields: Fields, layers: int) -> list[str]:

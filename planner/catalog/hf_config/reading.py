@@ -8,13 +8,13 @@ from dataclasses import replace
 from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, Quantization, RecurrentState
 from planner.catalog.hf_config import feed_forward, recurrent
 from planner.catalog.hf_config.attention import global_attention, latent_attention, plain_attention, windowed
-from planner.catalog.hf_config.families import COMPRESSED, COMPRESSION_FIELDS, FAMILIES, UNMODELLED, Family
+from planner.catalog.hf_config.families import COMPRESSED, COMPRESSION_FIELDS, ENCODER_DECODERS, FAMILIES, UNMODELLED, Family
 from planner.catalog.hf_config.fields import INVALID, LARGEST, MOST_LAYERS, Fields
-from planner.catalog.hf_config.mixers import CHUNKED, EXPERTS, FULL, MLP, RECURRENT, SLIDING, mixers, window_size
+from planner.catalog.hf_config.mixers import CHUNKED, CROSS, EXPERTS, FULL, MLP, RECURRENT, SLIDING, mixers, window_size
 from planner.catalog.hf_config.nas import searched_layers
 from planner.catalog.hf_config.quantization import read_kept_layers, read_quantization
 from planner.catalog.hf_config.text_part import text_part
-from planner.catalog.hf_config.vision import read_vision
+from planner.catalog.hf_config.vision import image_tokens, read_vision
 from planner.diagnostics import Diagnostic, PlannerError
 
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16", "float": "fp32", "bf16": "bf16", "fp16": "fp16"}
@@ -58,6 +58,8 @@ def read_hf_config(config: Mapping[str, object], name: str, source: str) -> Mode
     sequence = _layers(fields, family, model_type, hidden, layers)
     for position, families in read_kept_layers(fields, layers).items():
         sequence[position] = replace(sequence[position], kept_high=families)
+    if family.mixer == "cross":
+        sequence = _with_images(sequence, image_tokens(outer))
     kinds = tuple(dict.fromkeys(sequence))
     index = {kind: position for position, kind in enumerate(kinds)}
     architecture = ModelArchitecture(
@@ -81,18 +83,30 @@ def read_hf_config(config: Mapping[str, object], name: str, source: str) -> Mode
     return replace(architecture, notes=tuple(fields.notes))
 
 
+def _with_images(sequence: list[LayerKind], tokens: int) -> list[LayerKind]:
+    """Tell the layers that attend to images how many tokens one of them gives."""
+    seeing = (kind.attention if kind.attention is not None and kind.attention.kind is AttentionKind.CROSS else None for kind in sequence)
+    return [
+        kind if attention is None else replace(kind, attention=replace(attention, image_tokens=tokens))
+        for kind, attention in zip(sequence, seeing, strict=True)
+    ]
+
+
 def _family(fields: Fields, model_type: str) -> Family:
     if not model_type:
         fields.lack("model_type")
         return Family()
+    family = FAMILIES.get(model_type, Family())
     if model_type in COMPRESSED:
         fields.lack(*(field for field in COMPRESSION_FIELDS if not fields.has(field)))
     for key, part in UNMODELLED.items():
-        if fields.config.get(key):
+        if fields.config.get(key) and not (key == "cross_attention_layers" and family.mixer == "cross"):
             fields.unknown(key, f"gives the model {part}, which is not modelled")
-    if model_type not in FAMILIES and model_type not in COMPRESSED:
+    if model_type in ENCODER_DECODERS:
+        fields.unknown("model_type", f"is {model_type!r}, an encoder beside a decoder", "models that are a decoder alone can be planned")
+    elif model_type not in FAMILIES and model_type not in COMPRESSED:
         fields.unknown("model_type", f"is {model_type!r}, a family that is not known here", _nearest_family(model_type))
-    return FAMILIES.get(model_type, Family())
+    return family
 
 
 def _nearest_family(model_type: str) -> str:
@@ -158,7 +172,7 @@ def _layers(fields: Fields, family: Family, model_type: str, hidden: int, layers
     blocks = family.mixer == "nemotron_h"
     if blocks:
         has_experts = [kind == EXPERTS for kind in kinds]
-    softmax = {kind: _attention(fields, family, model_type, hidden, kind) for kind in (FULL, SLIDING, CHUNKED) if kind in kinds}
+    softmax = {kind: _attention(fields, family, model_type, hidden, kind) for kind in (FULL, SLIDING, CHUNKED, CROSS) if kind in kinds}
     softmax = _indexed(softmax, fields, model_type)
     state = _state(fields, family, hidden) if RECURRENT in kinds else None
     parts: dict[bool, FeedForward] = {}
@@ -191,6 +205,8 @@ def _attention(fields: Fields, family: Family, model_type: str, hidden: int, kin
     full = plain_attention(fields, family, model_type, hidden)
     if kind == FULL:
         return global_attention(full, fields, model_type)
+    if kind == CROSS:
+        return replace(full, kind=AttentionKind.CROSS)
     if kind == CHUNKED:
         return windowed(full, AttentionKind.CHUNKED, fields.need("attention_chunk_size"), fields, model_type)
     window = window_size(fields)
