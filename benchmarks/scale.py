@@ -98,6 +98,9 @@ def kill(instance: Any, placed: Sequence[Any]) -> None:
 
 def one(gpus: int, models: int, seed: int, keep: float = 0.0) -> dict[str, Any]:
     """Solve, place and check one synthetic fleet."""
+    import ortools.linear_solver.pywraplp
+    import ortools.sat.python.cp_model_helper  # noqa: F401
+
     from benchmarks.fleets import instance as draw
     from benchmarks.fleets import surviving
     from planner.solve import search

@@ -27,9 +27,9 @@ from planner.solve.model import Model, Rule
 from planner.solve.objectives import finish, hopeless, least_threshold, serve_most
 from planner.solve.options import SolveOptions
 from planner.solve.reader import read
-from planner.solve.result import Result, better
+from planner.solve.result import NOTHING, Result, better
 from planner.solve.rules import RULES
-from planner.solve.search import NOTHING, Decision, Search
+from planner.solve.search import Decision, Search
 from planner.solve.stages import expression
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ from planner.solve.options import SolveOptions
 from planner.solve.result import Result, better
 from planner.solve.rules import RULES
 from planner.solve.rules.priority import levels
-from planner.solve.search import Decision, Search, Stage, break_ties
+from planner.solve.search import Decision, Search, Stage
 from planner.solve.stages import expression
 from planner.solve.survival.question import covered
 from planner.solve.surviving import large, told, try_survival, unproved
+from planner.solve.ties import break_ties
 
 
 def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> Decision:
@@ -96,9 +97,10 @@ def finish(search: Search, model: Model, result: Result) -> Decision:
     if bound is None and model.share is not None:
         bound = -model.program.upper[model.share]
     decision.stages.append(Stage(instance.objective, result.objective, bound))
-    model.program.add_row("fixed", objective, upper=result.objective)
-    if len(search.instance.shapes) > len(instance.shapes):
-        search.widen(decision, search.instance, instance.objective, result.objective)
+    search.widen(decision, objective, result)
+    assert decision.model is not None
+    least = result.objective if result.status is Status.OPTIMAL else None
+    decision.model.program.add_row("fixed", expression(decision.model, instance.objective), least, result.objective)
     break_ties(search, decision, {instance.objective: result.objective})
     return decision
 

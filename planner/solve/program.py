@@ -60,6 +60,15 @@ class Program:
         """Give an independent program with the same variables and rows."""
         return Program(list(self.lower), list(self.upper), list(self.rows))
 
+    def within(self, variables: Sequence[int], low: Sequence[int], high: Sequence[int]) -> Program:
+        """Give a copy in which variables stay within narrower bounds; bounds that exclude each other are left as they were."""
+        found = self.copy()
+        for variable, least, most in zip(variables, low, high, strict=True):
+            ends = max(found.lower[variable], least), min(found.upper[variable], most)
+            if ends[0] <= ends[1]:
+                found.lower[variable], found.upper[variable] = ends
+        return found
+
     def greatest(self, terms: Terms) -> int:
         """Largest absolute value that an expression can reach within the variables' bounds."""
         return sum(abs(coefficient) * max(abs(self.lower[v]), abs(self.upper[v])) for v, coefficient in terms.items())

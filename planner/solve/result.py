@@ -27,6 +27,10 @@ class Result:
         return self.status in {Status.OPTIMAL, Status.INFEASIBLE}
 
 
+NOTHING = Result(Status.UNKNOWN)
+"""What a method tells that has nothing to say about a program."""
+
+
 def better(first: Result, second: Result) -> Result:
     """Join two runs on the same rows: the better solution (the first on ties) with the better bound."""
     if Status.INFEASIBLE in {first.status, second.status}:

@@ -9,43 +9,33 @@ from dataclasses import dataclass, field, replace
 from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import confirm, cpsat, highs
-from planner.solve.decomposition.proof import decompose
+from planner.solve.decomposition.proof import CLOSE, FAR, MANY, Apart, take_apart
 from planner.solve.greedy import greedy
 from planner.solve.instance import Instance
 from planner.solve.model import Model, Rule, build
+from planner.solve.narrowing import narrowed, taken_apart
 from planner.solve.options import Progress, SolveOptions
 from planner.solve.placement import Placed
 from planner.solve.program import Program, Terms, evaluate
-from planner.solve.result import Result, better
+from planner.solve.result import NOTHING, Result, better
 from planner.solve.rules.priority import levels
 from planner.solve.scaling import STAGE_UNITS
 from planner.solve.stages import expression, running_start, stages_after
 
 FIRST_SHARE = 0.05
-"""Share of the effort of the first, short run."""
+"""Share of the effort of short runs that complete counts to plans, or look for any plan."""
 
-MANY = 8
-"""Deployments from which taking them apart comes first; few are decided faster as a whole."""
+FEW_SHARE = 0.005
+"""Share of the effort of the first run where deployments are few."""
 
 DECOMPOSITION_SHARE = 0.25
 """Share of the effort of each combination of deployments' choices."""
 
+FEW_DECOMPOSITION_SHARE = 0.01
+"""The same where deployments are few."""
+
 NEAR = 2e-4
 """Relative gap below which the long run is left out where deployments are many: the program as a whole tells nothing more there."""
-
-SECONDARY_SHARE = {
-    "cost": 0.05,
-    "gpus": 0.05,
-    "moves": 0.05,
-    "token_time": 0.008,
-    "communication": 0.008,
-    "whole_scopes": 0.005,
-    "order": 0.002,
-}
-"""Share of the effort that each tie-breaking stage gets."""
-
-NOTHING = Result(Status.UNKNOWN)
-"""What a method tells that has nothing to say about a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +76,18 @@ class Search:
         self._ends = None if options.time_limit is None else time.monotonic() + options.time_limit
         self.interrupted = False
         self.promised: list[int] = []
+        self.apart: Apart | None = None
+        self.within: dict[int, tuple[int, int]] = {}
+        self.settled: dict[str, int] = {}
 
     def build(self, instance: Instance, keep_whole: bool = False) -> Model:
         """Build the program of an instance, with what goes unserved at every level of importance fixed as far as it is decided."""
         model = build(instance, self.rules, keep_whole)
         for terms, value in zip(levels(model), self.promised, strict=False):
             model.program.add_row("fixed", terms, upper=value)
+        if self.within:
+            low, high = zip(*(self.within[shape] for shape in instance.source.tolist()), strict=True)
+            model.program = model.program.within(model.count, low, high)
         return model
 
     def limits(self, share: float = 1.0) -> cpsat.Limits:
@@ -146,9 +142,9 @@ class Search:
     def primary(self, name: str, model: Model, objective: Terms, known: Result = NOTHING) -> Result:
         """Minimise the objective asked for, with one method after another until one proves its answer; start from what is `known`.
 
-        A short run of CP-SAT decides small questions. Then deployments are taken apart, which proves most large ones; what is left goes to
-        CP-SAT in full, started from the best plan so far, and to HiGHS where it is installed. The best plan and the best bound win; the
-        greedy plan answers when nothing else does.
+        A very short run of CP-SAT decides small questions. Then deployments are taken apart, which proves most large ones; what is left goes to
+        CP-SAT in full, within what the bound by deployments leaves of every count, and to HiGHS where it is installed. The best plan and the best bound win;
+        the greedy plan answers when nothing else does.
         """
         many = self.instance.deployments >= MANY
         if model.instance.seats and (running := self._start(model)) is not None:
@@ -161,21 +157,13 @@ class Search:
                 program = program.copy()
                 program.add_row("bound", objective, lower=known.bound)
             hint = None if known.values is None else dict(enumerate(known.values))
-            result = self.run(name, program, objective, FIRST_SHARE, hint)
+            result = self.run(name, program, objective, FIRST_SHARE if many else FEW_SHARE, hint)
         if known != NOTHING:
             result = better(result, known)
-        if not self._ended(result) and not many and (apart := self._apart(name, model, objective)) != NOTHING:
+        if not self._ended(result) and not many and (apart := self._apart(name, model, objective, result)) != NOTHING:
             result = better(apart, result)
         if not self._ended(result) and not (many and near(result)):
-            start = result.values if result.values is not None else self._start(model)
-            if start is not None:
-                value = evaluate(objective, start)
-                result = better(result, Result(Status.FEASIBLE, start, value, None, "effort"))
-            hint = None if start is None else dict(enumerate(start))
-            # What is proved so far spares the solver from proving it again.
-            bounded = model.program.copy()
-            bounded.add_row("bound", objective, lower=result.bound, upper=result.objective)
-            result = better(result, self.run(name, bounded, objective, 1.0, hint))
+            result = self._in_full(name, model, objective, result)
         if not self._ended(result) and not near(result) and highs.available():
             left = self.limits().seconds
             opinion = self.guarded(
@@ -188,18 +176,46 @@ class Search:
             result = better(result, Result(Status.FEASIBLE, start, evaluate(objective, start), None, "effort"))
         return result if result.closed else replace(result, stopped_by=self.reason(result.stopped_by))
 
+    def _in_full(self, name: str, model: Model, objective: Terms, result: Result) -> Result:
+        """Minimise the whole program with all of the effort, started from the best plan and the best bound so far."""
+        start = result.values if result.values is not None else self._start(model)
+        if start is not None:
+            result = better(result, Result(Status.FEASIBLE, start, evaluate(objective, start), None, "effort"))
+        hint = None if start is None else dict(enumerate(start))
+        # What is proved so far spares the solver from proving it again.
+        bounded = model.program.copy()
+        bounded.add_row("bound", objective, lower=result.bound, upper=result.objective)
+        if self.apart is not None and self.apart.model is model and result.objective is not None:
+            found = self.apart.ranges(result.objective)
+            if found is not None:
+                bounded = bounded.within(model.count, found.low.tolist(), found.high.tolist())
+                # So little is left of most counts that the plan known only leads astray.
+                hint = None
+        return better(result, self.run(name, bounded, objective, 1.0, hint))
+
     def reason(self, otherwise: str | None) -> str | None:
         """Why the search ended: an interrupt or the clock, where they did, else as the last run says."""
         if self.interrupted:
             return "interrupt"
         return "time" if self.over else otherwise
 
-    def _apart(self, name: str, model: Model, objective: Terms) -> Result:
-        """Take the deployments apart; nothing where the program does not fall apart."""
+    def _apart(self, name: str, model: Model, objective: Terms, known: Result = NOTHING) -> Result:
+        """Take the deployments apart; nothing where the program does not fall apart. Few deployments start from what is `known` and end early."""
         if self.over:
             return NOTHING
-        limits = replace(self.limits(), effort=self.options.effort * DECOMPOSITION_SHARE)
-        return self.guarded(lambda: decompose(model, objective, limits, self.report(name)) or NOTHING)
+        few = self.instance.deployments < MANY
+        share, reach = (FEW_DECOMPOSITION_SHARE, CLOSE) if few else (DECOMPOSITION_SHARE, FAR)
+        limits = replace(self.limits(), effort=self.options.effort * share)
+
+        def run() -> Result:
+            self.apart = take_apart(model, objective)
+            if self.apart is None:
+                return NOTHING
+            if self.apart.bound is None:
+                return Result(Status.INFEASIBLE)
+            return self.apart.prove(limits, self.report(name), known, reach)
+
+        return self.guarded(run)
 
     def _ended(self, result: Result) -> bool:
         return result.closed or result.stopped_by == "gap" or self.over
@@ -242,15 +258,40 @@ class Search:
             fixed.lower[variable] = fixed.upper[variable] = count
         return cpsat.minimise(fixed, model.cost, self.limits(FIRST_SHARE)).values
 
-    def widen(self, decision: Decision, wider: Instance, name: str, value: int) -> None:
-        """Carry a decision over to a model with more shapes, the objective fixed at its value; the decision stays where that fails."""
-        assert decision.model is not None
-        known = dict(zip(decision.model.instance.source.tolist(), decision.counts, strict=True))
-        model = self.build(wider)
-        model.program.add_row("fixed", expression(model, name), upper=value)
-        values = self.complete(model, [known.get(shape, 0) for shape in wider.source.tolist()])
-        if values is not None:
-            decision.model, decision.values = model, values
+    def widen(self, decision: Decision, objective: Terms, result: Result) -> None:
+        """Carry a decision over to a model of all shapes and counts that plans of its value may have; the decision stays where that fails.
+
+        Where all such plans can be listed, `settled` has the least values of the stages that follow.
+        """
+        if not self.over:
+            self.guarded(lambda: self._widen(decision, objective, result))
+
+    def _widen(self, decision: Decision, objective: Terms, result: Result) -> Result:
+        model = decision.model
+        assert model is not None
+        assert result.objective is not None
+        name, proved = model.instance.objective, result.status is Status.OPTIMAL
+        counts = dict(zip(model.instance.source.tolist(), decision.counts, strict=True))
+        wide = model if len(model.instance.shapes) == len(self.instance.shapes) else self.build(self.instance)
+        apart, found = taken_apart(self.apart, model, objective), None
+        stages = stages_after(wide.instance)
+        if apart is not None:
+            expressions = [expression(wide, stage) for stage in stages]
+            found = narrowed(apart, wide, expression(wide, name), result.objective, expressions, proved=proved)
+        if found is not None:
+            sources = wide.instance.source.tolist()
+            self.within = dict(zip(sources, zip(found.low.tolist(), found.high.tolist(), strict=True), strict=True))
+            if found.counts:
+                counts, self.settled = dict(zip(sources, found.counts, strict=True)), dict(zip(stages, found.values, strict=True))
+            wide = self.build(wide.instance.keep(found.high > 0))
+        if wide is model:
+            return result
+        values = self.complete(wide, [counts.get(shape, 0) for shape in wide.instance.source.tolist()])
+        if values is None:
+            self.within, self.settled = {}, {}
+        else:
+            decision.model, decision.values = wide, values
+        return result
 
 
 def near(result: Result) -> bool:
@@ -258,44 +299,3 @@ def near(result: Result) -> bool:
     if result.objective is None or result.bound is None:
         return False
     return result.objective - result.bound <= NEAR * abs(result.objective)
-
-
-def break_ties(search: Search, decision: Decision, fixed: dict[str, int]) -> None:
-    """Run the tie-breaking stages on a decision in place; `fixed` holds the values of earlier stages by name."""
-    _run_stages(search, decision, fixed)
-    decision.interrupted = search.interrupted or interrupts.asked()
-
-
-def _run_stages(search: Search, decision: Decision, fixed: dict[str, int]) -> None:
-    for name in (*stages_after(search.instance), "whole_scopes", "order"):
-        model, values = decision.model, decision.values
-        if model is None or search.over:
-            return
-        if name == "whole_scopes":
-            whole = search.build(model.instance, keep_whole=True)
-            if not whole.whole_scopes():
-                continue
-            for stage, value in fixed.items():
-                whole.program.add_row("fixed", expression(whole, stage), upper=value)
-            hint = {new: values[old] for new, old in zip(whole.count, model.count, strict=True)}
-            result = search.run(name, whole.program, whole.whole_scopes(), SECONDARY_SHARE[name], hint)
-            if result.values is None:
-                continue
-            model = whole
-        else:
-            objective = expression(model, name)
-            if name == "order" and len(search.instance.shapes) <= search.instance.deployments:
-                continue
-            current = evaluate(objective, values)
-            if current == 0:
-                result = Result(Status.OPTIMAL, values, 0, 0)
-            else:
-                result = search.run(name, model.program, objective, SECONDARY_SHARE[name], dict(enumerate(values)))
-                if result.values is None or (result.objective is not None and result.objective > current):
-                    result = Result(Status.FEASIBLE, values, current, result.bound)
-        assert result.values is not None
-        assert result.objective is not None
-        decision.model, decision.values = model, result.values
-        decision.stages.append(Stage(name, result.objective, result.bound))
-        fixed[name] = result.objective
-        model.program.add_row("fixed", expression(model, name), upper=result.objective)

@@ -118,7 +118,7 @@ def test_an_interrupt_ends_the_stages(monkeypatch):
 
 def test_ctrl_c_during_python_work_keeps_the_best_plan(monkeypatch):
     """Between runs of the solver an interrupt arrives as an exception: what was found so far is kept and told as interrupted."""
-    monkeypatch.setattr(search, "decompose", raise_interrupt)
+    monkeypatch.setattr(search, "take_apart", raise_interrupt)
     decision = decide(hard(), SolveOptions(), RULES)
     assert decision.status is Status.FEASIBLE
     assert decision.stopped_by == "interrupt"

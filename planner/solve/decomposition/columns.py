@@ -28,7 +28,8 @@ class Bound:
     """A proved lower bound and where it comes from.
 
     `value` is the bound in units of the objective, rounded up to what an objective can be; `exact` the same in price units, `scale` of them in one unit of
-    the objective. `prices` [r] price the joining rows and `least` [m] is each deployment's own least cost at them, both in price units.
+    the objective. `prices` [r] price the joining rows and `least` [m] is each deployment's own least cost at them, both in price units; `chosen` [m] are its
+    counts there, empty where the search ended without any.
     """
 
     value: int
@@ -36,6 +37,7 @@ class Bound:
     scale: int
     prices: IntArray
     least: tuple[int, ...]
+    chosen: tuple[Column, ...] = ()
 
     def costs(self, parts: Parts) -> list[list[int]]:
         """Costs of every deployment's shapes with the rows they use priced [price units]."""
@@ -113,27 +115,34 @@ class Generation:
                 break
         return self.best
 
-    def price(self, prices: FloatArray, master: Master) -> int:
+    def at(self, prices: FloatArray) -> Bound | None:
+        """Bound at given prices alone; None where a deployment cannot be covered."""
+        self.price(prices, None)
+        return self.best
+
+    def price(self, prices: FloatArray, master: Master | None) -> int:
         """Ask every deployment for its best choice at the prices; the number of new columns."""
         parts = self.parts
         whole = np.rint(prices * self.scale).astype(np.int64)
-        fresh, least = 0, []
+        fresh, least, chosen = 0, [], []
         for deployment, costs in enumerate(priced(parts, whole, self.scale)):
             cover = parts.knapsacks[deployment].cheapest(costs)
             if cover.bound is None:
                 self.impossible = True
                 return 0
             least.append(cover.bound)
+            chosen.append(cover.counts or ())
             if cover.counts is not None and cover.counts not in self.columns[deployment]:
                 self.columns[deployment][cover.counts] = None
-                mine, counts = parts.shapes[deployment], np.array(cover.counts, dtype=np.int64)
-                master.add(deployment, int(parts.cost[mine] @ counts), parts.use[:, mine] @ counts)
                 fresh += 1
+                if master is not None:
+                    mine, counts = parts.shapes[deployment], np.array(cover.counts, dtype=np.int64)
+                    master.add(deployment, int(parts.cost[mine] @ counts), parts.use[:, mine] @ counts)
         others = times(whole, parts.others_use, parts.others_cost * self.scale)
         exact = sum(least) + sum(min(cost, 0) * most for cost, most in zip(others, parts.most.tolist(), strict=True))
         exact -= sum(price * room for price, room in zip(whole.tolist(), parts.room.tolist(), strict=True))
         if self.best is None or exact > self.best.exact:
             value = -(-exact // (self.scale * self.unit)) * self.unit
-            self.best = Bound(value, exact, self.scale, whole, tuple(least))
+            self.best = Bound(value, exact, self.scale, whole, tuple(least), tuple(chosen))
             self.impossible = value > self.ceiling
         return fresh

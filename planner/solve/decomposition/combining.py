@@ -61,6 +61,19 @@ def undominated(listed: Choices, live: BoolArray, most: int) -> Choices | None:
     return listed.take(np.array(sorted(kept), dtype=np.int64))
 
 
+def replaced(listed: Choices, live: BoolArray, ranks: IntArray) -> Choices:
+    """Leave out every choice that one of a lower rank [k] replaces at no more cost and no more use of any live row."""
+    figures = np.column_stack((listed.cost, listed.use[:, live]))
+    left = np.argsort(ranks, kind="stable")
+    kept: list[int] = []
+    while len(left):
+        kept.append(int(left[0]))
+        stays = (figures[left] < figures[left[0]]).any(axis=1) | (ranks[left] == ranks[left[0]])
+        stays[0] = False
+        left = left[stays]
+    return listed.take(np.array(sorted(kept), dtype=np.int64))
+
+
 def combine(parts: Parts, listed: Sequence[Choices], live: BoolArray, least: int, most: int | None, limits: cpsat.Limits) -> Result:
     """Pick one choice per deployment under the live rows at least cost, between `least` and `most`; values are the program's counts and others."""
     question = program_of(parts, listed, live, least, most)

@@ -47,8 +47,8 @@ class _Family(NamedTuple):
     u: IntArray
 
 
-def near(knapsack: Knapsack, costs: Sequence[int], threshold: int, most: int) -> IntArray | None:
-    """List all minimal choices of cost up to `threshold`, as counts [k, n], or None when there are more than `most`.
+def near(knapsack: Knapsack, costs: Sequence[int], threshold: int, most: int, partial: int = STATES_LIMIT) -> IntArray | None:
+    """List all minimal choices of cost up to `threshold`, as counts [k, n], or None when there are more than `most`, or more than `partial` on the way.
 
     A choice is minimal when no replica can be left out. Others are dominated: costs and the use of joining rows are not negative.
     """
@@ -57,7 +57,7 @@ def near(knapsack: Knapsack, costs: Sequence[int], threshold: int, most: int) ->
         order = knapsack.ordered(members, costs)
         columns = (np.array([source[i] for i in order], dtype=np.int64) for source in (knapsack.capacities, costs, knapsack.limits))
         family = _within(_Family(order, *columns), knapsack.load, threshold)
-        states = _enumerate(knapsack, family, threshold)
+        states = _enumerate(knapsack, family, threshold, partial)
         if states is None:
             return None
         counts = np.zeros((len(states), len(costs)), dtype=np.int64)
@@ -74,13 +74,13 @@ def _within(family: _Family, load: int, threshold: int) -> _Family:
     return _Family([family.order[i] for i in kept.tolist()], family.q[kept], family.c[kept], family.u[kept])
 
 
-def _enumerate(knapsack: Knapsack, family: _Family, threshold: int) -> _States | None:
+def _enumerate(knapsack: Knapsack, family: _Family, threshold: int, partial: int) -> _States | None:
     shapes = len(family.order)
     allowed = int(family.u.sum()) if knapsack.maximum is None else knapsack.maximum
     start = (np.array([value], dtype=np.int64) for value in (knapsack.load, knapsack.minimum, allowed, 0))
     states = _States(np.zeros((1, 0), dtype=np.int64), *start)
     for level in range(shapes):
-        expanded = _expand(states, family, level, threshold)
+        expanded = _expand(states, family, level, threshold, partial)
         if expanded is None:
             return None
         states = expanded
@@ -91,7 +91,7 @@ def _enumerate(knapsack: Knapsack, family: _Family, threshold: int) -> _States |
     return done.take(~removable.any(axis=1))
 
 
-def _expand(states: _States, family: _Family, level: int, threshold: int) -> _States | None:
+def _expand(states: _States, family: _Family, level: int, threshold: int, partial: int) -> _States | None:
     """Decide the count of one shape in every way that may still end within the threshold."""
     serves, price = int(family.q[level]), int(family.c[level])
     needed = -(-np.maximum(states.rest, 0) // serves) if serves else np.zeros_like(states.rest)
@@ -100,7 +100,7 @@ def _expand(states: _States, family: _Family, level: int, threshold: int) -> _St
     low = _lowest(states, family, level, threshold, high)
     ways = np.maximum(high - low + 1, 0)
     total = int(ways.sum())
-    if total > STATES_LIMIT:
+    if total > partial:
         return None
     parent = np.repeat(np.arange(len(states)), ways)
     count = np.arange(total) - np.repeat(np.cumsum(ways) - ways, ways) + low[parent]

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import cpsat
-from planner.solve.decomposition.columns import Bound, Generation
+from planner.solve.decomposition.columns import STEADY, Bound, Generation
 from planner.solve.decomposition.combining import Choices, choices, combine, live_rows, undominated
 from planner.solve.decomposition.joining import join
 from planner.solve.decomposition.knapsack import Knapsack
-from planner.solve.decomposition.listing import near
+from planner.solve.decomposition.listing import STATES_LIMIT, near
 from planner.solve.decomposition.split import Parts, objective_unit, split
+from planner.solve.decomposition.tightening import Ranges, ranges
+from planner.solve.instance import BoolArray
 from planner.solve.model import Model
 from planner.solve.program import Terms, evaluate
-from planner.solve.result import Result
+from planner.solve.result import NOTHING, Result
 
 FIRST_SLACK = 1e-7
 """Distance from the bound, as a share of it, within which choices are listed first: short lists give plans and raise the bound cheaply."""
@@ -30,23 +33,38 @@ WIDER = 3.0
 GROWN = 1.5
 """Growth of the lists from one step to the next that is not little."""
 
-MISSES = 2
-"""Steps that may miss their end, for a list too long or a combination cut short; a shorter one follows each."""
+MANY = 8
+"""Deployments from which taking them apart comes first; few are often decided at once as a whole."""
+
+NEARLY_STEADY = 1e-5
+"""Relative distance of the master from the bound at which the generation ends where deployments are few."""
 
 ROUNDS = 24
 """Most lists of one search."""
 
-LISTED = 60_000
-"""Most choices of one deployment in a list that is to be complete."""
 
-COMBINED = 3_000
-"""Most choices of all deployments that are combined at once."""
+class Reach(NamedTuple):
+    """How far one search goes, in counts that are the same on every machine.
 
-SHARED = 60
-"""Most choices of one deployment, on average, that CP-SAT combines."""
+    `listed` choices of one deployment at most are a complete list, with `partial` ones on the way; `combined` of all deployments are combined at once, by
+    CP-SAT `shared` a deployment on average; lists end at `work` choices in all, or after `misses` steps that missed their end, for a list too long or a
+    combination cut short. Lists of up to `thinned` choices are thinned before they are joined for the first time, longer ones where that join grows too long (0: all at once).
+    """
 
-WORK = 300_000
-"""Most choices that all lists of one search hold together; lists end there, on every machine alike."""
+    listed: int
+    partial: int
+    combined: int
+    shared: int
+    work: int
+    misses: int
+    thinned: int
+
+
+FAR = Reach(listed=60_000, partial=STATES_LIMIT, combined=3_000, shared=60, work=300_000, misses=2, thinned=0)
+"""Where many deployments leave little between the bound and the optimum."""
+
+CLOSE = Reach(listed=6_000, partial=100_000, combined=300, shared=60, work=8_000, misses=0, thinned=300)
+"""Where few deployments may leave so much that no list helps, and the program as a whole is small."""
 
 
 def decompose(model: Model, objective: Terms, limits: cpsat.Limits, report: cpsat.Report | None = None) -> Result | None:
@@ -60,30 +78,64 @@ def decompose(model: Model, objective: Terms, limits: cpsat.Limits, report: cpsa
     CP-SAT over the lists finds the best plan there, or there is none and the bound rises to bound + d. None where the program does not fall apart.
     `limits.effort` holds for each combination. `report` is told of every better plan and bound.
     """
+    apart = take_apart(model, objective)
+    if apart is None:
+        return None
+    return Result(Status.INFEASIBLE) if apart.bound is None else apart.prove(limits, report)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A program taken apart: its deployments' columns and the best bound that they give, None where the program has no solution."""
+
+    model: Model
+    objective: Terms
+    generation: Generation
+    bound: Bound | None
+
+    def prove(self, limits: cpsat.Limits, report: cpsat.Report | None = None, known: Result = NOTHING, reach: Reach = FAR) -> Result:
+        """Find the best plan, or one better than what is `known`, as far as `reach` goes; not far where a better bound is known already."""
+        assert self.bound is not None
+        if reach.misses == 0 and known.bound is not None and known.bound > self.bound.value:
+            return known
+        return _Proof(self, self.bound, limits, report, known, reach).run()
+
+    def ranges(self, upper: int, *, minimal: bool = True) -> Ranges | None:
+        """Counts of every shape in plans of cost at most `upper`, without replicas that may be left out where `minimal`; None where nothing is known."""
+        if self.bound is None:
+            return None
+        parts = self.generation.parts
+        return ranges(parts, self.bound, self.bound.chosen, upper, minimal=minimal and parts.complete)
+
+
+def take_apart(model: Model, objective: Terms) -> Apart | None:
+    """Take a program apart and bound it by column generation; None where it does not fall apart or the generation ends without a bound.
+
+    Where deployments are few, the optimum is further from the bound than the last rounds of the generation would move it.
+    """
     parts = split(model, objective)
     if parts is None:
         return None
-    generation = Generation(parts, objective_unit(parts))
+    generation = Generation(parts, objective_unit(parts), STEADY if len(parts.shapes) >= MANY else NEARLY_STEADY)
     bound = generation.run()
     if generation.impossible:
-        return Result(Status.INFEASIBLE)
-    return None if bound is None else _Proof(model, objective, generation, bound, limits, report).run()
+        return Apart(model, objective, generation, None)
+    return None if bound is None else Apart(model, objective, generation, bound)
 
 
 class _Proof:
     """The lists, the best plan and the bound of one search."""
 
-    def __init__(
-        self, model: Model, objective: Terms, generation: Generation, start: Bound, limits: cpsat.Limits, report: cpsat.Report | None
-    ) -> None:
-        self.report = report
-        self.model, self.objective, self.limits = model, objective, limits
+    def __init__(self, apart: Apart, start: Bound, limits: cpsat.Limits, report: cpsat.Report | None, known: Result, reach: Reach) -> None:
+        generation = apart.generation
+        self.report, self.far = report, reach
+        self.model, self.objective, self.limits = apart.model, apart.objective, limits
         self.generation, self.start = generation, start
         self.parts: Parts = generation.parts
         self.costs = start.costs(self.parts)
-        self.lower = start.value
-        self.best: Result | None = None
-        self.upper: int | None = None
+        self.lower = start.value if known.bound is None else max(start.value, known.bound)
+        self.best: Result | None = None if known.values is None else known
+        self.upper: int | None = known.objective
         self.listed = [
             choices(self.parts, deployment, np.array(list(known), dtype=np.int64)) for deployment, known in enumerate(generation.columns)
         ]
@@ -106,7 +158,7 @@ class _Proof:
             long = sum(map(len, listed))
             # Lists that have not grown hold no plan that was not found in them before.
             found = Result(Status.INFEASIBLE) if long == before and misses == 0 else self._combine(listed)
-            if self._done(found, reach) or self.work > WORK:
+            if self._done(found, reach) or self.work > self.far.work:
                 break
             if found is not None and found.closed and reach >= slack:
                 decided, wider = slack, int(slack * (WIDER if long > GROWN * before else WIDER**2)) + 1
@@ -117,7 +169,7 @@ class _Proof:
                 slack = isqrt(max(decided, 1) * missed)
             if self.upper is not None:
                 slack = min(slack, max(self.upper - self.start.value, 1))
-            if misses > MISSES or slack == decided or (misses and missed < GROWN * decided):
+            if misses > self.far.misses or slack == decided or (misses and missed < GROWN * decided):
                 break
         return self._result()
 
@@ -129,7 +181,7 @@ class _Proof:
                 continue
             knapsack = self.parts.knapsacks[deployment]
             assert isinstance(knapsack, Knapsack)
-            found = near(knapsack, costs, self.start.least[deployment] + slack * self.start.scale, LISTED)
+            found = near(knapsack, costs, self.start.least[deployment] + slack * self.start.scale, self.far.listed, self.far.partial)
             if found is None:
                 # The list that reaches less far stays: it is complete as far as it goes.
                 self.too_far[deployment] = slack
@@ -144,21 +196,36 @@ class _Proof:
         """Best combination of the listed choices; None when too many of them matter."""
         live = live_rows(self.parts, listed)
         joinable = self.upper is not None and not len(self.parts.others)
-        most = COMBINED if joinable else min(SHARED * len(listed), COMBINED)
-        thinned: list[Choices] = []
-        for mine in listed:
-            thin = undominated(mine, live, most - sum(map(len, thinned)))
-            if thin is None:
-                return None
-            thinned.append(thin)
-        if joinable and self.upper is not None and (found := join(self.parts, thinned, live, self.start, self.upper)) is not None:
-            return found
-        if sum(map(len, thinned)) > SHARED * len(listed):
+        shared = self.far.shared * len(listed)
+        most = self.far.combined if joinable else min(shared, self.far.combined)
+        # Thinning a long list may take longer than joining it.
+        for length in (self.far.thinned, None) if self.far.thinned else (None,):
+            thinned = self._thinned(listed, live, most if length is None else length * len(listed), length)
+            if thinned is not None and joinable and (found := self._join(thinned, live)) is not None:
+                return found
+        if thinned is None or sum(map(len, thinned)) > shared:
             return None
         left = None if self.ends is None else max(0.0, self.ends - time.monotonic())
         # A gap asked for is measured against the bound of all plans, not that of the lists.
         limits = replace(self.limits, seconds=left, gap=0.0)
         return combine(self.parts, thinned, live, self.lower, None if self.upper is None else self.upper - 1, limits)
+
+    def _thinned(self, listed: list[Choices], live: BoolArray, most: int, length: int | None = None) -> list[Choices] | None:
+        """Thin the lists of up to a length; None when more than `most` choices of them stay."""
+        found: list[Choices] = []
+        for mine in listed:
+            thin: Choices | None = mine
+            if length is None or len(mine) <= length:
+                thin = undominated(mine, live, most)
+                if thin is None:
+                    return None
+                most -= len(thin)
+            assert thin is not None
+            found.append(thin)
+        return found
+
+    def _join(self, listed: list[Choices], live: BoolArray) -> Result | None:
+        return None if self.upper is None else join(self.parts, listed, live, self.start, self.upper)
 
     def _done(self, found: Result | None, reach: int) -> bool:
         """Learn from a combination; whether nothing is left to do, or the plan breaks a row that the parts leave out, where more of them would not help."""

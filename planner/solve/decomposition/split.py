@@ -30,7 +30,8 @@ class Parts:
 
         minimise  cost n + others_cost x     subject to     use n + others_use x <= room,     n of every deployment in its knapsack
 
-    with `cost` [n] and `use` [r, n] non-negative. `switches` maps the variables that follow from the counts to the shapes that turn them on.
+    with `cost` [n] and `use` [r, n] non-negative. `complete` tells that every row is there whole, so that a replica that no load or minimum needs may always be
+    left out. `switches` maps the variables that follow from the counts to the shapes that turn them on.
     """
 
     shapes: tuple[IntArray, ...]
@@ -43,6 +44,7 @@ class Parts:
     others_cost: IntArray
     others_use: IntArray
     switches: dict[int, tuple[int, ...]]
+    complete: bool = False
 
     def values(self, variables: int, counts: Sequence[int], others: Sequence[int]) -> tuple[int, ...]:
         """Values of all of a program's `variables` from the counts of all shapes and the values of the others."""
@@ -74,6 +76,7 @@ class _Reading:
         self.capacity = [0] * len(self.owner)
         self.switches: dict[int, list[int]] = {}
         self.joining: list[tuple[dict[int, int], int]] = []
+        self.complete = True
         for row in model.program.rows:
             if not self._of_one_deployment(row):
                 self._joins(row)
@@ -109,6 +112,8 @@ class _Reading:
             terms = {variable: sign * coefficient for variable, coefficient in zip(row.variables, row.coefficients, strict=True)}
             if all(coefficient >= 0 for variable, coefficient in terms.items() if variable < len(self.owner)):
                 self.joining.append((terms, sign * side))
+            else:
+                self.complete = False
 
 
 def objective_unit(parts: Parts) -> int:
@@ -164,6 +169,7 @@ def split(model: Model, objective: Terms) -> Parts | None:
         others_cost=np.array([objective.get(variable, 0) for variable in others], dtype=np.int64),
         others_use=others_use,
         switches={switch: tuple(found) for switch, found in reading.switches.items()},
+        complete=reading.complete,
     )
 
 
