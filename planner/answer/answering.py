@@ -13,9 +13,11 @@ from planner.answer.document import plan_document
 from planner.answer.impossible import what_would_help
 from planner.answer.pareto import Front, SearchLimits, pareto_front
 from planner.audit.audit import audit
+from planner.candidates.buckets import Evaluator
 from planner.candidates.explain import explain_degrees
 from planner.candidates.memory_notes import memory_notes
 from planner.candidates.menu import Menu, build_menu, largest_batches
+from planner.candidates.remembered import Remembered
 from planner.diagnostics import Diagnostic, PlannerError, Severity, errors
 from planner.interrupts import Interrupts, asked
 from planner.plan.document import PlanDocument
@@ -34,7 +36,7 @@ class Options:
     """How to answer: overrides of the problem (`PATH=VALUE`), a forced shape, limits of the search, and where progress goes.
 
     `explain` thinks of room that is not there yet and of other targets where there is no plan. `pareto`, tpot or ttft, also asks for the front of money against that time.
-    `log` hears the solvers' own logs, `phase` what is being done.
+    `targets` asks for these last. `evaluator` evaluates layouts for menus. `log` hears the solvers' own logs, `phase` what is being done.
     From the search on Ctrl-C ends the search and not the answer; whoever gives `interrupts` is to release them, once the answer is shown.
     """
 
@@ -46,6 +48,8 @@ class Options:
     progress: Callable[[Progress], None] | None = None
     pareto: Literal["tpot", "ttft"] | None = None
     explain: bool = True
+    targets: bool = True
+    evaluator: Evaluator | None = None
     log: Callable[[str], None] | None = None
     phase: Callable[[str], None] = lambda _: None
     interrupts: Interrupts | None = None
@@ -117,12 +121,14 @@ def answer_loaded(loaded: LoadedProblem, options: Options | None = None) -> Answ
     options = options or Options()
     force = parse_degrees(options.force) if options.force else None
     options.phase("evaluating shapes")
+    evaluator = options.evaluator or Remembered().evaluate
+    options = replace(options, evaluator=evaluator)
     if options.pareto is None:
-        return answer_menu(loaded, build_menu(loaded, force=force), options)
+        return answer_menu(loaded, build_menu(loaded, force=force, evaluator=evaluator), options)
     if any(deployment.workload.buckets for deployment in loaded.problem.deployments):
         message = "a front weighs money against one time per token, and every bucket has its own"
         raise PlannerError([Diagnostic("RULES_NOT_TOGETHER", message, "leave `--pareto` out, or plan one length of requests")])
-    menu = build_menu(loaded, force=force, every_batch=True)
+    menu = build_menu(loaded, force=force, evaluator=evaluator, every_batch=True)
     # The plan is the one that is found without the front, which alone needs smaller batches unless latency is asked.
     with _held(options):
         found = answer_menu(loaded, menu if loaded.problem.objective == "latency" else largest_batches(menu), options)
@@ -189,7 +195,8 @@ def _outcome(loaded: LoadedProblem, menu: Menu, options: Options) -> Outcome:
     if outcome.status is not Status.INFEASIBLE or not options.explain:
         return outcome
     force = parse_degrees(options.force) if options.force else None
-    helping = what_would_help(loaded, menu, force, _search(loaded, options))
+    evaluator = options.evaluator or Remembered().evaluate
+    helping = what_would_help(loaded, menu, force, _search(loaded, options), evaluator, targets=options.targets)
     return replace(outcome, diagnostics=(*outcome.diagnostics, *helping))
 
 

@@ -12,7 +12,18 @@ from planner.report.current import change_words, current_lines
 from planner.report.grid import grid_text
 from planner.report.pareto import pareto_lines
 from planner.report.spares import spare_lines
-from planner.report.words import carried_words, gap_words, gibibytes, milliseconds, money, per_hour, percent, quantity_of, shape_words
+from planner.report.words import (
+    NOT_EXAMINED,
+    carried_words,
+    gap_words,
+    gibibytes,
+    milliseconds,
+    money,
+    per_hour,
+    percent,
+    quantity_of,
+    shape_words,
+)
 from planner.topology.fabric import Fabric
 
 Item = TypeVar("Item")
@@ -39,7 +50,9 @@ def plan_lines(plan: PlanDocument, fabric: Fabric, targets: dict[str, tuple[floa
         yield ""
     if plan.pareto is not None and plan.status != "infeasible":
         yield from pareto_lines(plan.pareto, plan.currency)
-    yield from _listed("would help, each alone", (f"{item.message}: {item.hint} [{item.code}]" for item in plan.repairs))
+    for title, examined in (("would help, each alone", True), ("not examined", False)):
+        items = (item for item in plan.repairs if (item.code != NOT_EXAMINED) is examined)
+        yield from _listed(title, (f"{item.message}: {item.hint} [{item.code}]" for item in items))
     yield from _alternatives(plan)
     yield from _rejected(plan)
     yield from _binding(plan)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+NOT_EXAMINED = "REPAIRS_NOT_EXAMINED"
+"""Code of what says which repairs were not decided: it is listed, and is none itself."""
+
 CURRENCY_SIGNS = {"USD": "$", "EUR": "€", "GBP": "£"}
 
 

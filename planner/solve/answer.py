@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from planner.diagnostics import Diagnostic
 from planner.plan.outcome import Objective, Outcome, PlacedReplica, Status
 from planner.plan.shape import Shape
+from planner.solve.asker import Asker, fewer_shapes, without_deployment
 from planner.solve.model import Model
-from planner.solve.no_plan import plan_found, why_no_plan
+from planner.solve.no_plan import plan_found, repair_limits, why_no_plan
 from planner.solve.objectives import decide
 from planner.solve.options import SolveOptions
 from planner.solve.placement import Placed, place, touched_whole_scopes
@@ -21,6 +22,7 @@ from planner.solve.rules import RULES
 from planner.solve.running import all_shapes, scope_gpus
 from planner.solve.scaling import MONEY, STAGE_UNITS
 from planner.solve.search import Decision, Stage
+from planner.solve.work import Work
 
 if TYPE_CHECKING:
     from planner.problem.documents import Problem
@@ -72,16 +74,27 @@ def solve(
 
 
 def smallest_repairs(
-    problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float], options: SolveOptions
+    problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float], options: SolveOptions, work: Work | None = None
 ) -> tuple[Diagnostic, ...]:
     """Smallest changes that would make a plan possible, of a problem that has none; `shapes` may need room that is not there yet."""
     names = [deployment.name for deployment in problem.deployments]
-    return why_no_plan(read(problem, fabric, shapes, loads), fabric, options, names)
+    return why_no_plan(read(problem, fabric, shapes, loads), fabric, options, names, work)
 
 
-def has_plan(problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float], options: SolveOptions) -> bool:
+def has_plan(
+    problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float], options: SolveOptions, work: Work | None = None
+) -> bool:
     """Whether a small search finds any plan."""
-    return plan_found(read(problem, fabric, shapes, loads), options)
+    return plan_found(read(problem, fabric, shapes, loads), options, work)
+
+
+def alone_in_the_way(
+    problem: Problem, fabric: Fabric, shapes: Sequence[Shape], loads: Sequence[float], options: SolveOptions, work: Work
+) -> tuple[int, ...]:
+    """Deployments without which there may be a plan; whatever one of the others asked, there would be none."""
+    instance = fewer_shapes(read(problem, fabric, shapes, loads).without_seats())
+    asker = Asker(RULES, repair_limits(options), work)
+    return tuple(number for number in range(instance.deployments) if asker.possible(without_deployment(instance, number)) is not False)
 
 
 def outcome_of(decision: Decision, fabric: Fabric, shapes: Sequence[Shape], running: Sequence[PlacedReplica] = ()) -> Outcome:

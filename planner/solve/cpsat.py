@@ -64,9 +64,9 @@ def minimise(
         if answer is None:
             answer = call_modelling_layer(program, objective, limits, hint, report)
     if answer.status == "INFEASIBLE":
-        return Result(Status.INFEASIBLE)
+        return Result(Status.INFEASIBLE, work=answer.effort)
     if answer.status == "UNKNOWN":
-        return Result(Status.UNKNOWN, stopped_by=_stopped_by(answer, limits))
+        return Result(Status.UNKNOWN, stopped_by=_stopped_by(answer, limits), work=answer.effort)
     if answer.status not in {"OPTIMAL", "FEASIBLE"}:
         raise RuntimeError("the solver refused the model: coefficients too large or a malformed row")
     broken = program.violated(answer.values)
@@ -74,12 +74,12 @@ def minimise(
         raise RuntimeError(f"the solver returned a solution that breaks {', '.join(broken)}")
     value = evaluate(objective, answer.values)
     if not objective or (answer.status == "OPTIMAL" and limits.gap == 0.0):
-        return Result(Status.OPTIMAL, answer.values, value, value)
+        return Result(Status.OPTIMAL, answer.values, value, value, work=answer.effort)
     # Bounds of integers round up; the slack forgives the last bits of a double below 2^53.
     bound = min(value, math.ceil(answer.bound - 1e-6)) if math.isfinite(answer.bound) else None
     if bound == value:
-        return Result(Status.OPTIMAL, answer.values, value, value)
-    return Result(Status.FEASIBLE, answer.values, value, bound, _stopped_by(answer, limits))
+        return Result(Status.OPTIMAL, answer.values, value, value, work=answer.effort)
+    return Result(Status.FEASIBLE, answer.values, value, bound, _stopped_by(answer, limits), answer.effort)
 
 
 @contextmanager

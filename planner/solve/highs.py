@@ -39,12 +39,20 @@ def _standard_output_elsewhere(*, log: bool) -> Iterator[None]:
 
 
 def minimise(
-    program: Program, objective: Terms, nodes: int = 2_000, seconds: float | None = None, seed: int = 0, *, log: bool = False
+    program: Program,
+    objective: Terms,
+    nodes: int = 2_000,
+    seconds: float | None = None,
+    seed: int = 0,
+    *,
+    log: bool = False,
+    relaxed: bool = False,
 ) -> Result:
     """Minimise a linear expression by branch and bound in floating point, then check the solution in integers.
 
     `nodes` bounds the search tree, so that the same problem gives the same answer on any machine. A solution that does not survive
-    rounding and the exact check is dropped, and the bound kept. `log` prints the solver's own log on standard error.
+    rounding and the exact check is dropped, and the bound kept. `log` prints the solver's own log on standard error. With `relaxed` variables need not
+    be whole: a bound, or that there is not even such a solution, at the price of one linear program.
     """
     import highspy
 
@@ -75,25 +83,29 @@ def minimise(
     model.a_matrix_.start_ = np.cumsum([0, *(len(row.variables) for row in program.rows)]).astype(np.int32)
     model.a_matrix_.index_ = np.array([v for row in program.rows for v in row.variables], dtype=np.int32)
     model.a_matrix_.value_ = np.array([c / s for row, s in zip(program.rows, scales, strict=True) for c in row.coefficients], dtype=float)
-    model.integrality_ = [highspy.HighsVarType.kInteger] * len(program.lower)
+    if not relaxed:
+        model.integrality_ = [highspy.HighsVarType.kInteger] * len(program.lower)
     solver.passModel(model)
     if Interrupts.active is not None:
         solver.HandleUserInterrupt = True
     with _standard_output_elsewhere(log=log):
         interrupts.run(solver.run, solver.cancelSolve)
-    status = solver.getModelStatus()
+    status, told = solver.getModelStatus(), solver.getInfo()
+    work = float(max(0, told.simplex_iteration_count))
     if status == highspy.HighsModelStatus.kInfeasible:
-        return Result(Status.INFEASIBLE)
+        return Result(Status.INFEASIBLE, work=work)
     bound: int | None = None
-    found = float(solver.getInfo().mip_dual_bound)
+    found = float(told.mip_dual_bound)
+    if relaxed:
+        found = float(told.objective_function_value) if status == highspy.HighsModelStatus.kOptimal else math.nan
     if math.isfinite(found):
         # A floating-point bound is trusted to 1e-9 of itself, never beyond.
         bound = math.ceil(found - 1e-6 - 1e-9 * abs(found))
     values = tuple(round(value) for value in solver.getSolution().col_value)
-    if solver.getInfo().primal_solution_status == 2 and not program.violated(values):
+    if told.primal_solution_status == 2 and not program.violated(values):
         value = evaluate(objective, values)
         bound = None if bound is None else min(bound, value)
         if bound == value:
-            return Result(Status.OPTIMAL, values, value, value)
-        return Result(Status.FEASIBLE, values, value, bound, "effort")
-    return Result(Status.UNKNOWN, bound=bound, stopped_by="effort")
+            return Result(Status.OPTIMAL, values, value, value, work=work)
+        return Result(Status.FEASIBLE, values, value, bound, "effort", work)
+    return Result(Status.UNKNOWN, bound=bound, stopped_by="effort", work=work)

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 from planner.diagnostics import Diagnostic, Severity
 from planner.quantities import format_money
 from planner.solve import cpsat
+from planner.solve.asker import Asker, fewer_shapes
 from planner.solve.dominance import worth_keeping
-from planner.solve.instance import Budget, Instance, ReplicaLimits, Spread
+from planner.solve.instance import NO_RULES, Budget, Instance, ReplicaLimits, Spread
 from planner.solve.options import SolveOptions
-from planner.solve.repair import EVENLY, NEW_LEAF, Added, Asker, Repairs, repairs
+from planner.solve.repair import EVENLY, NEW_LEAF, Added, Repairs, repairs
 from planner.solve.rule_repair import RuleRepair
 from planner.solve.rules import RULES
 from planner.solve.running import scopes_of
 from planner.solve.scaling import MONEY_UNITS
 from planner.solve.surviving import large
+from planner.solve.work import Work, allowance
 
 if TYPE_CHECKING:
     from planner.topology.fabric import Fabric
@@ -32,29 +34,64 @@ NAMED = 4
 """Most scopes that one sentence names."""
 
 
-def why_no_plan(instance: Instance, fabric: Fabric, options: SolveOptions, names: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
-    """Smallest repairs as diagnostics; nothing when a deployment has no shape at all, which the menu explains."""
+def why_no_plan(
+    instance: Instance, fabric: Fabric, options: SolveOptions, names: Sequence[str] = (), work: Work | None = None
+) -> tuple[Diagnostic, ...]:
+    """Smallest repairs as diagnostics; nothing when a deployment has no shape at all, which the menu explains.
+
+    All questions share one allowance of `work`; what is not proved least when it ends, and what was not looked at, is told as such.
+    """
     # What runs may always be left, so that it is in nobody's way.
     instance = instance.without_seats()
     if len(set(instance.shapes.deployment.tolist())) < instance.deployments:
         return ()
-    limits = cpsat.Limits(options.effort * REPAIR_SHARE, options.time_limit, seed=options.seed)
+    work = allowance(options.time_limit) if work is None else work
+    lost: tuple[str, ...] = ()
     if large(instance.keep(worth_keeping(instance, ties=False))):
         # One question of a repair would count every place again: only whether the losses are in the way is asked.
-        plain = replace(instance, rules=tuple(replace(rules, resilience=None) for rules in instance.rules))
-        if plan_found(plain, options):
-            kinds = sorted({rules.resilience.kind for rules in instance.rules if rules.resilience is not None})
-            message = f"no plan keeps what is asked after the loss of any one {' or '.join(kinds)}, though there is one that loses nothing"
+        lost = tuple(sorted({rules.resilience.kind for rules in instance.rules if rules.resilience is not None}))
+        instance = replace(instance, rules=tuple(replace(rules, resilience=None) for rules in instance.rules))
+        if all(rules == NO_RULES for rules in instance.rules):
+            instance = replace(instance, rules=())
+        if plan_found(instance, options, work):
+            message = f"no plan keeps what is asked after the loss of any one {' or '.join(lost)}, though there is one that loses nothing"
             return (_told("NOT_RESILIENT", message, "ask for less in `keep`, lower the load, or add nodes under other leaves"),)
-        instance = plain
-    found = repairs(instance, RULES, limits)
-    told = (*_sentences(instance, fabric, found), *(_of_rule(repair, names[repair.deployment]) for repair in found.rules))
-    return told or (_several(instance, names),)
+    found = repairs(instance, RULES, repair_limits(options), work)
+    told = [*_sentences(instance, fabric, found), *(_of_rule(repair, names[repair.deployment]) for repair in found.rules)]
+    if lost:
+        without = f" without the loss of a {' or '.join(lost)}, and with it more may be needed"
+        told = [replace(item, message=item.message + without) for item in told]
+    if found.open:
+        told.append(not_examined([_kind(fabric, kind) for kind in found.open]))
+    return tuple(told) or (_several(instance, names),)
 
 
-def plan_found(instance: Instance, options: SolveOptions) -> bool:
+def repair_limits(options: SolveOptions) -> cpsat.Limits:
+    """Limits of each question about a repair, besides the allowance of work that all share."""
+    return cpsat.Limits(options.effort * REPAIR_SHARE, options.time_limit, seed=options.seed)
+
+
+def plan_found(instance: Instance, options: SolveOptions, work: Work | None = None) -> bool:
     """Whether any plan is found within the effort of a repair."""
-    return Asker(RULES, cpsat.Limits(options.effort * REPAIR_SHARE, options.time_limit, seed=options.seed)).possible(instance)
+    work = allowance(options.time_limit) if work is None else work
+    return Asker(RULES, repair_limits(options), work).possible(fewer_shapes(instance)) is True
+
+
+def not_examined(kinds: Sequence[str]) -> Diagnostic:
+    """Say which kinds of repair the work did not suffice for."""
+    message = f"not decided within the work for repairs: whether {', or whether '.join(kinds)}"
+    return _told("REPAIRS_NOT_EXAMINED", message, "try the change with --set, or loosen more at once")
+
+
+def _kind(fabric: Fabric, kind: str | int) -> str:
+    if isinstance(kind, int):
+        return f"more {fabric.pools[kind].gpu.name} nodes would do"
+    return {
+        "free": "freeing GPUs would do",
+        "load": "a lower load would do",
+        "budget": "a larger budget would do",
+        "rules": "loosening one rule would do",
+    }[kind]
 
 
 def _several(instance: Instance, names: Sequence[str]) -> Diagnostic:
@@ -105,27 +142,34 @@ def _sentences(instance: Instance, fabric: Fabric, found: Repairs) -> Iterator[D
     budget = instance.budget
     if found.per_hour is not None and budget.per_hour is not None:
         # Rounded up to what money is written in, so that the budget named is enough.
-        least = format_money(-(-found.per_hour // CENT) / (MONEY_UNITS // CENT), fabric.currency)
+        least, proved = (
+            format_money(-(-money // CENT) / (MONEY_UNITS // CENT), fabric.currency) for money in (found.per_hour, found.per_hour_proved)
+        )
         allowed = format_money(budget.per_hour / MONEY_UNITS, fabric.currency)
-        yield _told("BUDGET_EXCEEDED", f"the cheapest plan costs {least}, the budget is {allowed}", f"raise the budget to {least}")
+        costs = f"the cheapest plan costs {least}" if least == proved else f"a plan costs {least} and none less than {proved}"
+        yield _told("BUDGET_EXCEEDED", f"{costs}, the budget is {allowed}", f"raise the budget to {least}")
     for position, needed in found.gpus:
         limited = budget.gpus[position]
         yield _told(
             "GPU_BUDGET_EXCEEDED",
-            f"the smallest plan uses {needed} {limited.name} GPUs, the budget allows {limited.limit}",
+            f"{'the smallest' if found.gpus_proved else 'a'} plan uses {needed} {limited.name} GPUs, the budget allows {limited.limit}",
             f"allow {needed} {limited.name}" + (", and raise the budget too" if found.per_hour is not None else ""),
         )
     if found.served is not None:
-        percent = f"{found.served // 10}.{found.served % 10} %"
+        percent, most = (f"{parts // 10}.{parts % 10} %" for parts in (found.served, found.served_proved))
         every = "every load" if instance.deployments > 1 else "the load"
-        yield _told(
-            "LOAD_NOT_COVERED", f"the free GPUs serve {percent} of {every} and no more", f"lower {every} to {percent}, or make room"
+        ruled = (
+            "no more" if found.served == found.served_proved else "more was not ruled out" if most == "99.9 %" else f"not more than {most}"
         )
-    if found.freed:
-        total = sum(gpus for _, _, gpus in found.freed)
-        places = [_place(instance, fabric, pool, scope, gpus) for pool, scope, gpus in found.freed]
-        shown = ", ".join(places[:NAMED]) + (f" and {len(places) - NAMED} more scopes" if len(places) > NAMED else "")
-        yield _told("NOT_ENOUGH_GPUS", f"{total} more free GPU{'s' if total > 1 else ''} would do", f"free {shown}")
+        yield _told(
+            "LOAD_NOT_COVERED", f"the free GPUs serve {percent} of {every} and {ruled}", f"lower {every} to {percent}, or make room"
+        )
+    if found.freed.places:
+        total = found.freed.total
+        places = [_place(instance, fabric, pool, scope, gpus) for pool, scope, gpus in found.freed.places]
+        shown = ", ".join(places[:NAMED]) + (f" and {_rest(fabric, found.freed.places[NAMED:])}" if len(places) > NAMED else "")
+        message = f"{_at_most(total, found.freed.proved)}{total} more free GPU{'s' if total > 1 else ''} would do{_ruled_out(total, found.freed.proved)}"
+        yield _told("NOT_ENOUGH_GPUS", message, f"free {shown}")
     for more in found.nodes:
         yield _nodes(instance, fabric, more)
 
@@ -139,8 +183,27 @@ def _nodes(instance: Instance, fabric: Fabric, more: Added) -> Diagnostic:
     where = {None: "", NEW_LEAF: " on a leaf of their own", EVENLY: " alike on every leaf"}.get(more.leaf)
     where = f" on {fabric.leaf_name(more.leaf)}" if where is None and more.leaf is not None else where
     price = "" if kind.price_per_node is None else f", {format_money(nodes * kind.price_per_node, fabric.currency)} for all of it"
-    message = f"{nodes} more empty {kind.gpu.name} node{plural} ({more.scopes * size} GPUs){where} would do"
+    proved = nodes if more.proved is None else more.proved * max(1, size // kind.gpus_per_node)
+    message = f"{_at_most(nodes, proved)}{nodes} more empty {kind.gpu.name} node{plural} ({more.scopes * size} GPUs){where} would do{_ruled_out(nodes, proved)}"
     return _told("NOT_ENOUGH_GPUS", message, f"add {nodes} node{plural} of {kind.gpu.name}{where}{price}")
+
+
+def _at_most(found: int, proved: int) -> str:
+    return "" if proved >= found else "at most "
+
+
+def _ruled_out(found: int, proved: int) -> str:
+    """What is known of less than was found: nothing, or below which number it is not enough."""
+    if proved >= found:
+        return ""
+    return "; fewer was not ruled out" if proved <= 1 else f"; fewer than {proved} would not"
+
+
+def _rest(fabric: Fabric, places: Sequence[tuple[int, int, int]]) -> str:
+    """Further places, as GPUs by pool."""
+    return f"{sum(gpus for _, _, gpus in places)} in {len(places)} more scopes of " + " and ".join(
+        dict.fromkeys(fabric.pools[pool].gpu.name for pool, _, _ in places)
+    )
 
 
 def _place(instance: Instance, fabric: Fabric, pool: int, scope: int, gpus: int) -> str:

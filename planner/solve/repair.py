@@ -5,39 +5,58 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.interrupts import asked
-from planner.solve import cpsat, highs
-from planner.solve.instance import Budget, Instance
-from planner.solve.model import Model, Rule, build
-from planner.solve.program import Program, add_term
+from planner.plan.outcome import Status
+from planner.solve import cpsat
+from planner.solve.asker import Asker, fewer_shapes, loads_alone
+from planner.solve.instance import Budget, Instance, ReplicaLimits
+from planner.solve.model import Rule
+from planner.solve.program import Program, Row, add_term
 from planner.solve.rule_repair import RuleRepair, rule_repairs
+from planner.solve.work import Work
 
 PARTS = 1000
 """Parts of every load: what can be served is told in these, rounded down."""
 
-TREE = 300
-"""Nodes of the search tree that a question about a repair gets from HiGHS."""
+EXACT = 2**60
+"""Largest sum of a row that a solver is given."""
 
-MOST_VARIABLES = 2_000
-"""Larger programs of replicas counted by failure domain are not tried for a repair."""
+FREED_PART, SERVED_PART, NODES_PART = 0.25, 0.4, 0.6
+"""Parts of what is left of the work that one kind of repair may take, so that a hard kind leaves some for those after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """GPUs to free as (pool, scope, GPUs), and the total below which it is proved that there is no plan; no places where none help."""
+
+    places: tuple[tuple[int, int, int], ...] = ()
+    proved: int = 0
+
+    @property
+    def total(self) -> int:
+        """GPUs to free over all places."""
+        return sum(gpus for _, _, gpus in self.places)
 
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
     """What would help, each None or empty where it would not, or is not known.
 
-    `per_hour` [1e-6 $/h] is the least budget that suffices, `gpus` the limits on GPU types to raise, by position in the budget, and what to raise
-    them to; where both are given, both are needed. The others suffice alone, under the budget as it is. `served` [1/1000] is the share of
-    every load that can be served at once. `freed` lists (pool, scope, GPUs) to free, least in total. `nodes` says for a pool how many empty scopes to add,
-    fewest first. `rules` stand in the way of a plan alone.
+    `per_hour` [1e-6 $/h] is a budget that suffices and `per_hour_proved` one below which none does, `gpus` the limits on GPU types to raise, by position in the budget, and what to raise
+    them to, least in total where `gpus_proved`; where both are given, both are needed. The others suffice alone, under the budget as it is. `served` [1/1000] is a share of
+    every load that can be served at once, and more than `served_proved` cannot. `freed` are the GPUs to free. `nodes` says for a pool how many empty scopes to add,
+    fewest first. `rules` stand in the way of a plan alone. `open` names the kinds of which none was found and none was ruled out: `free`, `load`, `budget`, `rules`, or the pool of nodes to add.
     """
 
     per_hour: int | None = None
+    per_hour_proved: int = 0
     gpus: tuple[tuple[int, int], ...] = ()
+    gpus_proved: bool = True
     served: int | None = None
-    freed: tuple[tuple[int, int, int], ...] = ()
+    served_proved: int = PARTS - 1
+    freed: Freed = Freed()
     nodes: tuple[Added, ...] = ()
     rules: tuple[RuleRepair, ...] = ()
+    open: tuple[str | int, ...] = ()
 
 
 NEW_LEAF, EVENLY = -1, -2
@@ -46,79 +65,75 @@ NEW_LEAF, EVENLY = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Empty scopes to add to a pool: `leaf` is the leaf they hang on, NEW_LEAF or EVENLY over all leaves, None where it does not matter."""
+    """Empty scopes to add to a pool: `leaf` is the leaf they hang on, NEW_LEAF or EVENLY over all leaves, None where it does not matter.
+
+    Fewer than `proved`, on whatever leaves, are not enough; None stands for `scopes`, which are the fewest then.
+    """
 
     pool: int
     scopes: int
     leaf: int | None = None
+    proved: int | None = None
+
+    @property
+    def least(self) -> bool:
+        """Whether it is proved that fewer are not enough."""
+        return self.proved is None or self.proved >= self.scopes
 
 
-class Asker:
-    """Small solves of changed questions, within a small effort each."""
-
-    def __init__(self, rules: Sequence[Rule], limits: cpsat.Limits) -> None:
-        self.rules, self.limits = rules, limits
-
-    def least(self, instance: Instance, objective: str) -> tuple[Model, tuple[int, ...]] | None:
-        """Best plan of a question by money or GPUs; None when none is found, or nobody waits for it any more."""
-        if asked():
-            return None
-        model = build(replace(instance, objective=objective), self.rules)
-        result = cpsat.minimise(model.program, model.cost if objective == "cost" else model.gpus(), self.limits)
-        return None if result.values is None else (model, result.values)
-
-    def possible(self, instance: Instance) -> bool:
-        """Whether any plan is found, cheap questions first.
-
-        What is impossible without the rules about places is impossible; what single groups can do is possible. Only between the two all shapes are
-        tried, and only while they make a program of a size that is answered at once: a repair of a large fleet may be larger than the least.
-        """
-        if asked():
-            # Nobody waits for it any more.
-            return False
-        if instance.objective != "throughput":
-            instance = replace(instance, objective="cost")
-        if not any(rule.kinds for rule in instance.rules):
-            return self._solvable(build(instance, self.rules).program)
-        loose = replace(instance, rules=tuple(replace(rule, spread=None, resilience=None, only="") for rule in instance.rules))
-        if not self._solvable(build(loose, self.rules).program):
-            return False
-        single = _single_groups(instance)
-        if single is not instance and self._solvable(build(single, self.rules).program):
-            return True
-        program = build(instance, self.rules).program
-        return (single is instance or len(program.lower) <= MOST_VARIABLES) and self._solvable(program)
-
-    def _solvable(self, program: Program) -> bool:
-        """Whether a solution is found; floating point is fast here, and its solutions are checked in integers."""
-        if highs.available():
-            found = highs.minimise(program, {}, nodes=TREE, seconds=self.limits.seconds, seed=self.limits.seed)
-            if found.values is not None or found.closed:
-                return found.values is not None
-        return cpsat.minimise(program, {}, self.limits).values is not None
-
-
-def _single_groups(instance: Instance) -> Instance:
-    """Only shapes of one group, where every deployment has one; else all."""
-    alone = instance.keep(instance.shapes.groups == 1)
-    fewer = len(alone.shapes) < len(instance.shapes)
-    return alone if fewer and set(alone.shapes.deployment.tolist()) == set(instance.shapes.deployment.tolist()) else instance
-
-
-def repairs(instance: Instance, rules: Sequence[Rule], limits: cpsat.Limits) -> Repairs:
-    """Find the smallest repairs of a question without a plan."""
+def repairs(instance: Instance, rules: Sequence[Rule], limits: cpsat.Limits, work: Work | None = None) -> Repairs:
+    """Find the smallest repairs of a question without a plan, most useful first while the `work` lasts."""
     from planner.solve.more_room import added, freed
 
-    asker = Asker(rules, limits)
+    asker = Asker(rules, limits, work)
+    instance = fewer_shapes(instance)
+    opened: list[str | int] = []
     larger = _budget(asker, instance)
     if larger is not None:
         return larger
+    if asker.doubts:
+        opened.append("budget")
+
+    def settled(kind: str | int, found: object, before: int) -> None:
+        if not found and asker.doubts > before:
+            opened.append(kind)
+
+    before = asker.doubts
+    with asker.work.share(FREED_PART):
+        free = freed(asker, instance)
+    settled("free", free.places, before)
+    before = asker.doubts
+    with asker.work.share(SERVED_PART):
+        share = _served(asker, instance)
+    settled("load", share, before)
+    nodes: list[Added] = []
+    pools = [pool for pool in sorted(set(instance.shapes.pool.tolist())) if len(instance.pools[pool])]
+    for position, pool in enumerate(pools):
+        before = asker.doubts
+        # What is left is shared with the pools to come.
+        with asker.work.share(NODES_PART if position == len(pools) - 1 else 1.0 / (len(pools) - position)):
+            one = added(asker, instance, pool)
+        nodes += [one] if one is not None else []
+        settled(pool, one, before)
+    before = asker.doubts
+    loosened: tuple[RuleRepair, ...] = ()
+    if any_limit(instance) and asker.possible(loads_alone(instance)) is not False:
+        loosened = tuple(rule_repairs(instance, asker.possible))
+    settled("rules", loosened, before)
     return Repairs(
-        served=_served(asker, instance),
-        freed=tuple(freed(asker, instance)),
-        nodes=tuple(sorted(added(asker, instance), key=lambda found: (found.scopes, found.pool))),
-        rules=tuple(rule_repairs(instance, asker.possible)),
+        served=None if share is None else share[0],
+        served_proved=PARTS - 1 if share is None else share[1],
+        freed=free,
+        nodes=tuple(sorted(nodes, key=lambda found: (found.scopes, found.pool))),
+        rules=loosened,
+        open=tuple(opened),
     )
+
+
+def any_limit(instance: Instance) -> bool:
+    """Whether some rule of a deployment could be loosened."""
+    asked = any(rule.spread is not None or rule.resilience is not None or rule.only for rule in instance.rules)
+    return asked or any(limits != ReplicaLimits() for limits in instance.limits)
 
 
 def _budget(asker: Asker, instance: Instance) -> Repairs | None:
@@ -129,30 +144,29 @@ def _budget(asker: Asker, instance: Instance) -> Repairs | None:
     if budget.per_hour is not None:
         found = _least_money(asker, replace(instance, budget=replace(budget, per_hour=None)))
         if found is not None:
-            return Repairs(per_hour=found)
-    raised = _raised(asker, instance)
+            return Repairs(per_hour=found[0], per_hour_proved=found[1])
+    raised, proved = _raised(asker, instance)
     if raised:
-        return Repairs(gpus=raised)
+        return Repairs(gpus=raised, gpus_proved=proved)
     money = _least_money(asker, replace(instance, budget=Budget())) if budget.gpus and budget.per_hour is not None else None
     if money is None:
         return None
-    return Repairs(per_hour=money, gpus=_raised(asker, replace(instance, budget=replace(budget, per_hour=money))))
+    raised, proved = _raised(asker, replace(instance, budget=replace(budget, per_hour=money[0])))
+    return Repairs(per_hour=money[0], per_hour_proved=money[1], gpus=raised, gpus_proved=proved)
 
 
-def _least_money(asker: Asker, instance: Instance) -> int | None:
-    found = asker.least(instance, "cost")
-    if found is None:
-        return None
-    model, values = found
-    return sum(price * values[variable] for variable, price in model.cost.items())
+def _least_money(asker: Asker, instance: Instance) -> tuple[int, int] | None:
+    """Money of the cheapest plan found, and below which there is none; None without a plan."""
+    found = asker.least_cost(instance)
+    return None if found.objective is None else (found.objective, found.bound or 0)
 
 
-def _raised(asker: Asker, instance: Instance) -> tuple[tuple[int, int], ...]:
+def _raised(asker: Asker, instance: Instance) -> tuple[tuple[tuple[int, int], ...], bool]:
     """Fewest GPUs by which the limits on types must be raised together, as new limits by position; empty where that does not help."""
     budget = instance.budget
     if not budget.gpus:
-        return ()
-    model = build(replace(instance, budget=replace(budget, gpus=()), objective="cost"), asker.rules)
+        return (), True
+    model = asker.build(replace(instance, budget=replace(budget, gpus=()), objective="cost"))
     gpus = instance.shapes.gpus.tolist()
     used = []
     over: dict[int, int] = {}
@@ -166,26 +180,64 @@ def _raised(asker: Asker, instance: Instance) -> tuple[tuple[int, int], ...]:
         excess = model.program.add_variable(0, max(0, most - limited.limit))
         model.program.add_row("over", {**row, excess: -1}, upper=limited.limit)
         over[excess] = 1
-    result = cpsat.minimise(model.program, over, asker.limits)
+    result = asker.minimise(model.program, over)
     values = result.values
     if values is None:
-        return ()
+        return (), True
     needed = [sum(count * values[variable] for variable, count in row.items()) for row in used]
-    return tuple((position, need) for position, need in enumerate(needed) if need > budget.gpus[position].limit)
+    raised = tuple((position, need) for position, need in enumerate(needed) if need > budget.gpus[position].limit)
+    return raised, result.closed
 
 
-def _served(asker: Asker, instance: Instance) -> int | None:
-    """Largest share of every load with which there is a plan [1/1000]; None where there is none, or lower loads do not help."""
+def _served(asker: Asker, instance: Instance) -> tuple[int, int] | None:
+    """Largest share of every load found with which there is a plan, and more than which there is none [1/1000]; None where there is none, or lower loads do not help."""
     if instance.objective == "throughput":
         return None
+    scaled = _share_program(asker, instance if not instance.rules else loads_alone(instance))
+    high = PARTS
+    if scaled is not None:
+        program, parts = scaled
+        result = asker.minimise(program, {parts: -1})
+        if result.status is Status.INFEASIBLE:
+            return None
+        most = PARTS - 1 if result.bound is None else -result.bound
+        if not instance.rules and result.values is not None:
+            return result.values[parts], most
+        high = most + 1
 
-    def enough(parts: int) -> bool:
-        return asker.possible(replace(instance, loads=-(-instance.loads * parts // PARTS)))
+    def enough(share: int) -> bool | None:
+        return asker.possible(replace(instance, loads=-(-instance.loads * share // PARTS)))
 
     if not enough(1):
         return None
-    low, high = 1, PARTS
+    low, proved = 1, high
+    # Just below what is ruled out is where the answer often is.
+    middle = max(low + 1, high - 1)
     while high - low > 1:
+        answer = enough(middle)
+        if answer:
+            low = middle
+        else:
+            high, proved = middle, middle if answer is False else proved
         middle = (low + high) // 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    return low
+    return low, proved - 1
+
+
+def _share_program(asker: Asker, instance: Instance) -> tuple[Program, int] | None:
+    """The question with every load times a variable number of parts, at least one; None where loads stand in more than plain rows."""
+    if instance.rules or instance.slicing:
+        return None
+    program = asker.build(replace(instance, objective="cost")).program
+    parts = program.add_variable(1, PARTS - 1)
+    rows: list[Row] = []
+    for row in program.rows:
+        if row.rule != "load" or row.lower is None:
+            rows.append(row)
+            continue
+        # q n >= ceil(L parts / 1000) and 1000 q n >= L parts say the same of whole numbers.
+        scaled = tuple(PARTS * coefficient for coefficient in row.coefficients)
+        if sum(c * program.upper[v] for v, c in zip(row.variables, scaled, strict=True)) + PARTS * row.lower > EXACT:
+            return None
+        rows.append(Row(row.rule, (*row.variables, parts), (*scaled, -row.lower), 0, None))
+    program.rows = rows
+    return program, parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.plan.outcome import Status
 
@@ -12,7 +12,8 @@ class Result:
     """Status, solution, objective and bound of one minimisation, in exact integers.
 
     `values` and `objective` are None without a solution, `bound` is None where nothing is proved. `status` is OPTIMAL only when the bound
-    meets the objective. `stopped_by` is effort, time, gap or interrupt when the search ended before its proof.
+    meets the objective. `stopped_by` is effort, time, gap or interrupt when the search ended before its proof. `work` is what the solver counted
+    of its own: deterministic time or simplex iterations.
     """
 
     status: Status
@@ -20,6 +21,7 @@ class Result:
     objective: int | None = None
     bound: int | None = None
     stopped_by: str | None = None
+    work: float = field(default=0.0, compare=False)
 
     @property
     def closed(self) -> bool:

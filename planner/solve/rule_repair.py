@@ -19,15 +19,21 @@ class RuleRepair:
     """A rule of a deployment with the value it has, and the nearest value with which there is a plan; None where only leaving it out helps.
 
     A rule that is None is the choice of GPUs by `pin` and `forbid`. `part` names the limit on replicas that is in the way: min, max or one_shape.
+    `nearest` tells whether it is proved that no nearer value is enough.
     """
 
     deployment: int
     rule: Spread | Resilience | ReplicaLimits | None
     enough: int | None
     part: str = ""
+    nearest: bool = True
 
 
-def rule_repairs(instance: Instance, possible: Callable[[Instance], bool]) -> Iterator[RuleRepair]:
+Ask = Callable[[Instance], bool | None]
+"""Tells whether a question has a plan; None where that is not known."""
+
+
+def rule_repairs(instance: Instance, possible: Ask) -> Iterator[RuleRepair]:
     """Rules of which giving way alone makes a plan possible; `possible` asks whether a question has one.
 
     A share that must be left is lowered in whole per cent, a number of replicas in one domain is raised by whole replicas.
@@ -37,43 +43,46 @@ def rule_repairs(instance: Instance, possible: Callable[[Instance], bool]) -> It
         if rules.resilience is not None and possible(_with(instance, deployment, replace(rules, resilience=None))):
             resilience = rules.resilience
 
-            def left(percent: int, deployment: int = deployment, rules: DeploymentRules = rules, old: Resilience = resilience) -> bool:
+            def left(
+                percent: int, deployment: int = deployment, rules: DeploymentRules = rules, old: Resilience = resilience
+            ) -> bool | None:
                 changed = replace(old, keep=Fraction(percent, PERCENT))
                 return possible(_with(instance, deployment, replace(rules, resilience=changed)))
 
             most = -(-resilience.keep * PERCENT // 1) - 1
-            yield RuleRepair(deployment, resilience, _last(int(most), left))
+            enough, nearest = _last(int(most), left)
+            yield RuleRepair(deployment, resilience, enough, nearest=nearest)
         if rules.spread is not None and possible(_with(instance, deployment, replace(rules, spread=None))):
             spread = rules.spread
 
-            def together(fewer: int, deployment: int = deployment, rules: DeploymentRules = rules, old: Spread = spread) -> bool:
+            def together(fewer: int, deployment: int = deployment, rules: DeploymentRules = rules, old: Spread = spread) -> bool | None:
                 changed = replace(old, most=old.most + PERCENT - fewer)
                 return possible(_with(instance, deployment, replace(rules, spread=changed)))
 
-            fewer = _last(PERCENT - 1, together)
-            yield RuleRepair(deployment, spread, None if fewer is None else spread.most + PERCENT - fewer)
+            fewer, nearest = _last(PERCENT - 1, together)
+            yield RuleRepair(deployment, spread, None if fewer is None else spread.most + PERCENT - fewer, nearest=nearest)
 
         if rules.only and possible(_with(instance, deployment, replace(rules, only=""))):
             yield RuleRepair(deployment, None, None)
         yield from _limits(instance, deployment, possible)
 
 
-def _limits(instance: Instance, deployment: int, possible: Callable[[Instance], bool]) -> Iterator[RuleRepair]:
+def _limits(instance: Instance, deployment: int, possible: Ask) -> Iterator[RuleRepair]:
     """Limits on the number of replicas that are in the way alone: a lower least, a higher most, unlike shapes."""
     limits = instance.limits[deployment]
 
-    def holds(changed: ReplicaLimits) -> bool:
+    def holds(changed: ReplicaLimits) -> bool | None:
         every = list(instance.limits)
         every[deployment] = changed
         return possible(replace(instance, limits=tuple(every)))
 
     if limits.minimum and holds(replace(limits, minimum=0)):
-        lower = _last(limits.minimum - 1, lambda least: holds(replace(limits, minimum=least)))
-        yield RuleRepair(deployment, limits, lower or 0, "min")
+        lower, nearest = _last(limits.minimum - 1, lambda least: holds(replace(limits, minimum=least)))
+        yield RuleRepair(deployment, limits, lower or 0, "min", nearest)
     if limits.maximum is not None and holds(replace(limits, maximum=limits.maximum + MOST_MORE)):
         most = limits.maximum + MOST_MORE
-        fewer = _last(MOST_MORE, lambda less: holds(replace(limits, maximum=most - less)))
-        yield RuleRepair(deployment, limits, most - (fewer or 0), "max")
+        fewer, nearest = _last(MOST_MORE, lambda less: holds(replace(limits, maximum=most - less)))
+        yield RuleRepair(deployment, limits, most - (fewer or 0), "max", nearest)
     if limits.one_shape and holds(replace(limits, one_shape=False)):
         yield RuleRepair(deployment, limits, None, "one_shape")
 
@@ -84,12 +93,21 @@ def _with(instance: Instance, deployment: int, rules: DeploymentRules) -> Instan
     return replace(instance, rules=tuple(changed))
 
 
-def _last(high: int, holds: Callable[[int], bool]) -> int | None:
-    """Largest number from 1 to `high` that holds, where all below a number that holds do too; None when 1 does not."""
-    if high < 1 or not holds(1):
-        return None
+def _last(high: int, holds: Callable[[int], bool | None]) -> tuple[int | None, bool]:
+    """Largest number found from 1 to `high` that holds, where all below a number that holds do too, and whether the next is proved not to; None when 1 does not."""
+    if high < 1:
+        return None, True
+    first = holds(1)
+    if not first:
+        return None, first is False
     low, high = 1, high + 1
+    # Nobody asks about more than there is.
+    proved = high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+        answer = holds(middle)
+        if answer:
+            low = middle
+        else:
+            high, proved = middle, middle if answer is False else proved
+    return low, proved == low + 1

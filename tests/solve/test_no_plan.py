@@ -58,7 +58,7 @@ def test_fewest_gpus_to_free_over_scopes():
     """Groups of 4, 4 and 2 on scopes with 3 and 5 free: one GPU in the first and one in the second."""
     rows = [ShapeRow(4, deployment=0), ShapeRow(2, deployment=1)]
     found = repairs(instance_of(rows, [2, 1], [free_pool(3, 5)]), RULES, EFFORT)
-    assert sum(gpus for _, _, gpus in found.freed) == 2
+    assert found.freed.total == 2
     assert found.served == 500
     assert found.nodes == (Added(0, 1),)
 
@@ -67,7 +67,7 @@ def test_freed_gpus_serve_pinned_replicas():
     pool = pool_of([ScopeRow(8, 8, 0), ScopeRow(6, 8, 1), ScopeRow(8, 8, 1)])
     rows = [ShapeRow(8, groups=2, container=3)]
     found = repairs(instance_of(rows, [1], [pool]), RULES, EFFORT)
-    assert found.freed == ((0, 1, 2),)
+    assert found.freed.places == ((0, 1, 2),)
 
 
 def test_budget_over_two_types_tells_the_type():

@@ -131,10 +131,11 @@ def assert_repairs(seed: int, instance: Instance) -> Counter[str]:
         kinds["load"] += 1
         assert possible(replace(instance, loads=-(-instance.loads * found.served // PARTS)))
         assert found.served == PARTS - 1 or not possible(replace(instance, loads=-(-instance.loads * (found.served + 1) // PARTS)))
-    if found.freed:
+    if found.freed.places:
         kinds["freed"] += 1
-        assert possible(freeing(instance, found.freed))
-        total = sum(count for _, _, count in found.freed)
+        assert possible(freeing(instance, found.freed.places))
+        total = found.freed.total
+        assert found.freed.proved == total
         if total <= SMALL:
             assert not any(possible(freeing(instance, way)) for way in ways_to_free(instance, total - 1))
     for more in found.nodes:

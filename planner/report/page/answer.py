@@ -11,7 +11,7 @@ from typing import Final
 from planner.plan.document import DeploymentDocument, PlanDocument, ReplicaDocument
 from planner.report.current import current_lines
 from planner.report.spares import spare_lines
-from planner.report.words import gap_words, milliseconds, money, per_hour, percent, quantity_of, shape_words
+from planner.report.words import NOT_EXAMINED, gap_words, milliseconds, money, per_hour, percent, quantity_of, shape_words
 from planner.topology.host_lists import fold_hosts
 
 MOST_NAMED: Final = 4
@@ -196,9 +196,10 @@ def _next_smaller(plan: PlanDocument, deployment: DeploymentDocument) -> Iterato
 def _without_plan(plan: PlanDocument) -> Iterator[Line]:
     words = {"infeasible": "impossible as asked", "unknown": "no plan was found within the limit"}.get(plan.status, plan.status)
     yield Line("Answer", words)
-    if plan.repairs:
-        helps = tuple(f"{item.message}: {item.hint} [{item.code}]" for item in plan.repairs)
-        yield Line("Would help", "each of these alone", helps)
+    for examined, title, words in ((True, "Would help", "each of these alone"), (False, "Not examined", "these may help or not")):
+        items = [item for item in plan.repairs if (item.code != NOT_EXAMINED) is examined]
+        if items:
+            yield Line(title, words, tuple(f"{item.message}: {item.hint} [{item.code}]" for item in items))
     told = {item.message for item in plan.repairs}
     found = [item for item in plan.diagnostics if item.severity != "note" and item.message not in told]
     for item in found[: 2 * MOST_NAMED]:

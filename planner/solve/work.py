@@ -1,0 +1,69 @@
+"""One allowance of work for all questions about repairs: counted by the solvers' own counters, never by a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from planner.interrupts import asked
+from planner.solve.program import Program
+
+WHOLE = 12.0
+"""Work of all questions of one answer together, about CPU seconds."""
+
+PER_COEFFICIENT = 1.5e-5
+"""Work of writing down one coefficient of a program, and of each time a solver reads it."""
+
+PER_ITERATION, PER_ITERATION_COEFFICIENT = 4e-4, 1.5e-7
+"""Work of one simplex iteration, and what every coefficient of the program adds to it."""
+
+PER_SHAPE, PER_REFUSAL = 7e-4, 5e-5
+"""Work of evaluating one shape for a menu, and of refusing one."""
+
+
+def coefficients(program: Program) -> int:
+    """Coefficients of all rows, and one for every variable."""
+    return len(program.lower) + sum(len(row.variables) for row in program.rows)
+
+
+@dataclass
+class Work:
+    """What is left of the allowance [about CPU seconds]; `ends` is a wall clock's safety net [s of `time.monotonic`].
+
+    The counters are the same on every machine, so the same problem gets the same answers; the clock stops only where somebody asked for it.
+    """
+
+    left: float = WHOLE
+    ends: float | None = None
+    floor: float = 0.0
+
+    def spend(self, amount: float) -> None:
+        """Count work that was done."""
+        self.left -= amount
+
+    @property
+    def over(self) -> bool:
+        """Whether no further question is to be asked: the allowance is used up, or nobody waits any more."""
+        return self.left <= self.floor or asked() or (self.ends is not None and time.monotonic() >= self.ends)
+
+    @property
+    def seconds(self) -> float | None:
+        """What is left of the time [s]; None where it has no limit."""
+        return None if self.ends is None else max(0.0, self.ends - time.monotonic())
+
+    @contextmanager
+    def share(self, part: float) -> Iterator[None]:
+        """Let the questions inside use no more than a part of what is left; what they leave is there for others."""
+        before = self.floor
+        self.floor = max(before, self.left - part * (self.left - before))
+        try:
+            yield
+        finally:
+            self.floor = before
+
+
+def allowance(time_limit: float | None, whole: float = WHOLE) -> Work:
+    """Give a whole allowance, with a safety net of so much wall time [s] from now on."""
+    return Work(whole, None if time_limit is None else time.monotonic() + time_limit)
