@@ -112,12 +112,12 @@ def _targets_of(shapes: _Relaxed, deployment: Deployment) -> Iterator[Diagnostic
         least = _least_time(shapes, with_time, asked, name)
         if least is not None:
             code, unit = WORDS[name]
-            message = f"{deployment.name} cannot be served within {_written(asked)} {unit}, {least} could be met"
+            message = f"{deployment.name} cannot be served within {_written(asked)} {unit}, {least} could be met{shapes.cut}"
             yield Diagnostic(code, message, f"write `slo: {{{name}: {least}}}`", Severity.WARNING)
     if deployment.min_efficiency:
         share = _most_efficient(shapes, deployment)
         if share is not None:
-            message = f"{deployment.name} cannot be served at an efficiency of {deployment.min_efficiency:.0%}, {share} could be met"
+            message = f"{deployment.name} cannot be served at an efficiency of {deployment.min_efficiency:.0%}, {share} could be met{shapes.cut}"
             yield Diagnostic("EFFICIENCY_TOO_LOW", message, f"write `min_efficiency: {share}`", Severity.WARNING)
 
 
@@ -127,6 +127,11 @@ class _Relaxed:
     def __init__(self, asked: _Asked, index: int) -> None:
         self.asked, self.index = asked, index
         self.others = tuple(shape for shape in asked.menu.shapes if shape.deployment != index)
+
+    @property
+    def cut(self) -> str:
+        """What to say of the nearest target found where the work ended before nearer ones were ruled out."""
+        return "; nearer ones were not ruled out" if self.asked.work.over else ""
 
     def shapes(self, changed: Deployment) -> tuple[Shape, ...]:
         """Shapes of the deployment as it is changed."""

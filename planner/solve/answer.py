@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.diagnostics import Diagnostic
 from planner.plan.outcome import Objective, Outcome, PlacedReplica, Status
 from planner.plan.shape import Shape
-from planner.solve.asker import Asker, fewer_shapes, without_deployment
+from planner.solve.asker import Asker, fewer_shapes, loads_alone, without_deployment
 from planner.solve.model import Model
 from planner.solve.no_plan import plan_found, repair_limits, why_no_plan
 from planner.solve.objectives import decide
@@ -93,8 +93,15 @@ def alone_in_the_way(
 ) -> tuple[int, ...]:
     """Deployments without which there may be a plan; whatever one of the others asked, there would be none."""
     instance = fewer_shapes(read(problem, fabric, shapes, loads).without_seats())
+    if instance.objective != "throughput":
+        instance = replace(instance, objective="cost")
     asker = Asker(RULES, repair_limits(options), work)
-    return tuple(number for number in range(instance.deployments) if asker.possible(without_deployment(instance, number)) is not False)
+
+    def may(number: int) -> bool:
+        # The linear program of loads and room tells at once of most that there is nothing to be had.
+        return asker.bound(asker.build(loads_alone(without_deployment(instance, number))).program, {}) is not None
+
+    return tuple(number for number in range(instance.deployments) if may(number))
 
 
 def outcome_of(decision: Decision, fabric: Fabric, shapes: Sequence[Shape], running: Sequence[PlacedReplica] = ()) -> Outcome:
