@@ -117,7 +117,9 @@ def _targets_of(shapes: _Relaxed, deployment: Deployment) -> Iterator[Diagnostic
     if deployment.min_efficiency:
         share = _most_efficient(shapes, deployment)
         if share is not None:
-            message = f"{deployment.name} cannot be served at an efficiency of {deployment.min_efficiency:.0%}, {share} could be met{shapes.cut}"
+            message = (
+                f"{deployment.name} cannot be served at an efficiency of {deployment.min_efficiency:.0%}, {share} could be met{shapes.cut}"
+            )
             yield Diagnostic("EFFICIENCY_TOO_LOW", message, f"write `min_efficiency: {share}`", Severity.WARNING)
 
 
