@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Protocol
 
+from planner.audit.compressed import compressed_allocations
 from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind
 from planner.plan.shape import Degrees
 
@@ -35,31 +36,34 @@ def layer_rounding(kind: LayerKind, hidden: int, degrees: Degrees, elements: Map
     total = Fraction(0)
     if kind.attention is not None:
         sizes = _attention(kind.attention, hidden, degrees)
-        total += sum((rounding(size * store.per_element("attention")) for size in sizes), Fraction(0))
+        total += sum((rounding(size * store.per_element(family)) for family, size in sizes), Fraction(0))
     if kind.feed_forward is not None:
         for family, size in _feed_forward(kind.feed_forward, hidden, degrees, elements):
             total += rounding(size * store.per_element(family))
     return total
 
 
-def _attention(attention: Attention, hidden: int, degrees: Degrees) -> Iterator[Fraction]:
-    """Elements of every allocation of an attention mixer on one rank."""
+def _attention(attention: Attention, hidden: int, degrees: Degrees) -> Iterator[tuple[str, Fraction]]:
+    """How every allocation of an attention mixer is stored, and its elements on one rank."""
+    if attention.kind is AttentionKind.COMPRESSED:
+        yield from compressed_allocations(attention, hidden, degrees.tensor_parallel)
+        return
     heads = Fraction(attention.heads, degrees.tensor_parallel)
-    yield heads * attention.value_head_dim * hidden
+    yield "attention", heads * attention.value_head_dim * hidden
     if attention.kind is not AttentionKind.MLA:
         kv_heads = Fraction(max(attention.kv_heads, degrees.tensor_parallel), degrees.tensor_parallel)
         query = heads * attention.head_dim * (2 if attention.output_gate else 1)
-        yield hidden * (query + kv_heads * (attention.head_dim + attention.value_head_dim))
+        yield "attention", hidden * (query + kv_heads * (attention.head_dim + attention.value_head_dim))
         return
     latent, rope = attention.kv_lora_rank or 0, attention.rope_head_dim or 0
     nope = attention.head_dim - rope if attention.nope_head_dim is None else attention.nope_head_dim
     if attention.q_lora_rank:
-        yield Fraction(attention.q_lora_rank * hidden)
-    yield heads * (nope + rope) * (attention.q_lora_rank or hidden)
-    yield Fraction((latent + rope) * hidden)
-    yield heads * (nope + attention.value_head_dim) * latent
+        yield "attention", Fraction(attention.q_lora_rank * hidden)
+    yield "attention", heads * (nope + rope) * (attention.q_lora_rank or hidden)
+    yield "attention", Fraction((latent + rope) * hidden)
+    yield "attention", heads * (nope + attention.value_head_dim) * latent
     if attention.output_gate:
-        yield heads * attention.value_head_dim * hidden
+        yield "attention", heads * attention.value_head_dim * hidden
 
 
 def _feed_forward(part: FeedForward, hidden: int, degrees: Degrees, elements: Mapping[str, Fraction]) -> Iterator[tuple[str, Fraction]]:

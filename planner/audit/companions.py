@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from planner.audit.compressed import compressed_sides
 from planner.audit.families import Family
 from planner.audit.kv_cache import Context, sequence_bytes_by_stage
 from planner.audit.weights import weights_by_stage
@@ -81,6 +82,8 @@ def _sides(kind: LayerKind, hidden: int, ranks: int) -> Fraction:
 
 
 def _attention_sides(attention: Attention, hidden: int, ranks: int) -> Fraction:
+    if attention.kind is AttentionKind.COMPRESSED:
+        return compressed_sides(attention, hidden, ranks)
     heads = Fraction(attention.heads, ranks)
     total = hidden + heads * attention.value_head_dim
     if attention.kind is not AttentionKind.MLA:

@@ -5,6 +5,7 @@ The auditor's own count, exact in integers and fractions. A sequence of C tokens
     full attention      ceil(K/t) (h_k + h_v) b C        sliding, chunked    the same over min(C, window + block) tokens
     cross-attention     the same over the tokens of the images
     MLA                 (r_kv + rope) b C                recurrent           (state + convolution) b_model / t, whatever C is
+    compressed          `audit.compressed`
 
 MLA's latent is not divided by tensor parallelism: every rank keeps all of it, and all of an indexer's keys (index_head_dim b C).
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from planner.audit.compressed import compressed_cache
 from planner.audit.weights import stage_kinds
 from planner.catalog.architecture import Attention, AttentionKind, LayerKind, ModelArchitecture
 from planner.catalog.dtypes import bytes_per_element
@@ -59,7 +61,9 @@ def tokens_held(attention: Attention, context: Context) -> int:
 def layer_bytes(kind: LayerKind, architecture: ModelArchitecture, precision: Precision, tensor_parallel: int, context: Context) -> Fraction:
     """Bytes one sequence holds in one layer of one rank [B]."""
     held = Fraction(0)
-    if kind.attention is not None:
+    if kind.attention is not None and kind.attention.kind is AttentionKind.COMPRESSED:
+        held += compressed_cache(kind.attention, precision.kv_cache, context.tokens)
+    elif kind.attention is not None:
         held += token_bytes(kind.attention, precision.kv_cache, tensor_parallel) * tokens_held(kind.attention, context)
     if kind.recurrent is not None:
         elements = kind.recurrent.state_elements + kind.recurrent.conv_elements

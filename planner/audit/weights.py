@@ -8,6 +8,7 @@ parallelism divides, what every rank repeats, and what the expert group shares o
     dense MLP of width f                      3 d f / t  (2 when not gated)
     experts                                   3 d f_e E / (t x dp): over e groups, each split over (t x dp) / e ranks
     embedding, head                           V d / t on the first and on the last stage, one table when tied on one stage
+    over compressed tokens                    `audit.compressed`; n mixed residual streams add (n^2 + 2 n) n d a part and n^2 d at the head
 
 Engines add to that, as the catalog's facts say: 16-bit copies of MLA's up projection, H/t r_kv (nope + v), or its products with the query's and the output's,
 H/t r_kv (r_q + d); kernels that pad the width and the inputs of every expert's shard to multiples; tables of rotary positions; and an allocator that rounds large
@@ -17,17 +18,20 @@ matrices up to its segments.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 
 from planner.audit.allocations import layer_rounding
-from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, RecurrentState
+from planner.audit.compressed import compressed_elements
+from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, Quantization, RecurrentState
 from planner.catalog.dtypes import bytes_per_element
 from planner.catalog.engines import Engine, KernelPadding
 from planner.cost.setting import Precision
 from planner.plan.shape import Degrees
 
+FIXED = {"single": Fraction(4), "index": Fraction(8)}  # bytes of an element kept in 32 bits, and of an index
 VOCABULARY_PADDING = 64  # rows an engine pads the vocabulary to before it is cut over ranks
 Elements = dict[str, Fraction]
 
@@ -36,16 +40,19 @@ Elements = dict[str, Fraction]
 class Storage:
     """Bytes an element takes in the checkpoint, by tensor family: quantized with its scales, or kept in the model's own dtype.
 
-    `quantized` and `kept` are bytes per element [B]; `kept_high` names the families that stay in the model's own dtype.
+    `quantized` and `kept` are bytes per element [B]; `kept_high` names the families that stay in the model's own dtype, `apart` gives those of a scheme of their own.
     """
 
     quantized: Fraction
     kept: Fraction
     kept_high: frozenset[str]
+    apart: Mapping[str, Fraction] = field(default_factory=dict)
 
     def per_element(self, family: str) -> Fraction:
-        """Bytes one element of `family` takes, its share of the scales included [B]."""
-        return self.kept if family in self.kept_high else self.quantized
+        """Bytes one element of `family` takes, its share of the scales included [B]; families in 32 and 64 bits are so in every precision."""
+        if family in FIXED:
+            return FIXED[family]
+        return self.kept if family in self.kept_high else self.apart.get(family, self.quantized)
 
     def also_keeping(self, families: tuple[str, ...]) -> Storage:
         """The same storage in layers that keep further families in the model's own dtype."""
@@ -55,15 +62,20 @@ class Storage:
 def storage(architecture: ModelArchitecture, precision: Precision) -> Storage:
     """How the weights of `architecture` are stored under `precision`; a block of r x c elements shares one scale."""
     scheme = precision.quantization
-    size = Fraction(bytes_per_element(precision.weights))
     if scheme is None:
+        size = Fraction(bytes_per_element(precision.weights))
         return Storage(size, size, frozenset())
-    if scheme.block is not None:
-        size += Fraction(scheme.scale_bytes) / (scheme.block[0] * scheme.block[1])
-    elif scheme.group is not None:
-        size += Fraction(scheme.scale_bytes) / scheme.group
     own = Fraction(bytes_per_element(architecture.dtype))
-    return Storage(size, own, frozenset(scheme.kept_high) | {"norm", "bias"})
+    apart = {family: _scaled(other) for family, other in scheme.apart}
+    return Storage(_scaled(scheme), own, frozenset(scheme.kept_high) | {"norm", "bias", "high"}, apart)
+
+
+def _scaled(scheme: Quantization) -> Fraction:
+    """Bytes of an element and its share of the scales [B]."""
+    size, scale = Fraction(bytes_per_element(scheme.weights)), Fraction(scheme.scale_bytes)
+    if scheme.block is not None:
+        return size + scale / (scheme.block[0] * scheme.block[1])
+    return size if scheme.group is None else size + scale / scheme.group
 
 
 def indexer_elements(attention: Attention, hidden: int) -> int:
@@ -85,6 +97,8 @@ def attention_elements(attention: Attention, hidden: int, degrees: Degrees) -> E
     """Elements of one attention mixer on one rank; kv heads fewer than the tensor-parallel degree are repeated."""
     tensor_parallel = degrees.tensor_parallel
     heads = Fraction(attention.heads, tensor_parallel)
+    if attention.kind is AttentionKind.COMPRESSED:
+        return compressed_elements(attention, hidden, tensor_parallel)
     if attention.kind is AttentionKind.MLA:
         latent = attention.kv_lora_rank or 0
         rope = attention.rope_head_dim or 0
@@ -122,6 +136,7 @@ def feed_forward_elements(part: FeedForward, hidden: int, degrees: Degrees, padd
         "expert": held * ((matrices - 1) * into + out_of),
         "shared_expert": Fraction(matrices * hidden * part.shared_width, degrees.tensor_parallel),
         "router": Fraction(hidden * part.experts),
+        "index": Fraction(part.routing_table * part.experts_per_token),
     }
 
 
@@ -147,20 +162,25 @@ def position_bytes(architecture: ModelArchitecture, engine: Engine) -> Fraction:
     sizes = set()
     for kind in architecture.layer_kinds:
         if kind.attention is not None:
-            latent = kind.attention.kind is AttentionKind.MLA
-            sizes.add((kind.attention.rope_head_dim if latent else None) or kind.attention.head_dim)
-    return architecture.max_position * sum(sizes) * Fraction(engine.position_table_bytes)
+            latent = kind.attention.kind in {AttentionKind.MLA, AttentionKind.COMPRESSED}
+            size = (kind.attention.rope_head_dim if latent else None) or kind.attention.head_dim
+            sizes.add((size, bool(kind.attention.compress_ratio)))  # compressed tokens are turned by a base of their own
+    return architecture.max_position * sum(size for size, _ in sizes) * Fraction(engine.position_table_bytes)
 
 
 def layer_elements(kind: LayerKind, hidden: int, degrees: Degrees, padding: KernelPadding) -> Elements:
     """Elements of one layer of `kind` on one rank, by tensor family."""
     elements: Elements = {"norm": Fraction(2 * hidden)}
+    streams = kind.mixed_streams
+    connections = (2 * streams + streams**2) * streams * hidden if streams > 1 else 0
     if kind.attention is not None:
         elements |= attention_elements(kind.attention, hidden, degrees)
     if kind.recurrent is not None:
         elements["recurrent"] = recurrent_elements(kind.recurrent, hidden, degrees.tensor_parallel)
     if kind.feed_forward is not None:
         elements |= feed_forward_elements(kind.feed_forward, hidden, degrees, padding)
+    parts = sum(part is not None for part in (kind.attention, kind.recurrent, kind.feed_forward))
+    elements["single"] = elements.get("single", Fraction(0)) + parts * connections
     return elements
 
 
@@ -183,7 +203,7 @@ def weights_by_stage(
 ) -> list[Fraction]:
     """Weights one rank of every stage holds [B], first stage first; a vision tower stands on every rank."""
     store, hidden = storage(architecture, precision), architecture.hidden_size
-    padding = engine.kernel_padding(precision.weights, precision.quantization)
+    padding = engine.kernel_padding(precision.of("expert"), None if precision.quantization is None else precision.quantization.of("expert"))
 
     def stored(elements: Elements, families: tuple[str, ...] = ()) -> Fraction:
         kept = store.also_keeping(families)
@@ -207,4 +227,6 @@ def weights_by_stage(
     totals[0] += stored({"embedding": table})
     if len(totals) > 1 or not architecture.tied_embeddings:
         totals[-1] += stored({"head": table})
+    if architecture.mixed_streams > 1:
+        totals[-1] += stored({"single": Fraction(architecture.mixed_streams**2 * hidden)})
     return totals

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from planner.audit.compressed import compressed_widths
 from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, RecurrentState
 from planner.plan.shape import Degrees
 
@@ -37,6 +38,10 @@ class Width:
 def attention_widths(attention: Attention, tensor_parallel: int) -> Iterator[Width]:
     """Widths of softmax attention; of MLA the up projections and the output projection."""
     heads, kv_heads = attention.heads, attention.kv_heads
+    if attention.kind is AttentionKind.COMPRESSED:
+        for axis, whole in compressed_widths(attention):
+            yield Width("attention", axis, whole, tensor_parallel)
+        return
     if attention.kind is AttentionKind.MLA:
         nope = attention.head_dim - (attention.rope_head_dim or 0) if attention.nope_head_dim is None else attention.nope_head_dim
         yield Width("attention", OUTPUTS, heads * (nope + (attention.rope_head_dim or 0)), tensor_parallel)

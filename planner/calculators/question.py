@@ -14,7 +14,7 @@ from planner.calculators.hardware import MOST_DOMAIN, Hardware, LinkFit, hardwar
 from planner.candidates.batches import Targets
 from planner.candidates.settings import PoolSetting, batched_tokens, model_length, sequences_asked, utilization
 from planner.catalog.architecture import ModelArchitecture
-from planner.catalog.engines import Engine, engine
+from planner.catalog.engines import Engine, engine, engine_for
 from planner.catalog.gpus import Gpu, gpu
 from planner.catalog.links import NIC_KINDS, Link, link
 from planner.cost.setting import Setting
@@ -153,7 +153,7 @@ def read_question(texts: FlagTexts, defaults: Defaults, reader: FlagReader, gpus
     profile = reader.look_up_one("--profile", texts.profile, read_profile) or Profile()
     boards = (*map(profile.measured.gpu, reader.look_up("--gpu", texts.gpu, gpu)), *gpus)
     machines = _hardware(reader, texts, boards, profile)
-    rules = reader.look_up_one("--engine", texts.engine, engine)
+    reader.look_up_one("--engine", texts.engine, engine)
     weights: tuple[str | None, ...] = reader.choices("--weights", texts.weights, WEIGHTS) if texts.weights else (None,)
     kv_cache = next(iter(reader.choices("--kv-cache", (texts.kv_cache,), KV_CACHES)), None) if texts.kv_cache is not None else None
     degrees = [reader.counts(f"--{name}", getattr(texts, name), LARGEST_DEGREE) for name in ("tp", "pp", "ep", "dp")]
@@ -177,7 +177,6 @@ def read_question(texts: FlagTexts, defaults: Defaults, reader: FlagReader, gpus
     if asked > MOST_LAYOUTS:
         reader.fault("--tp", "TOO_MANY_VALUES", f"{asked} layouts are asked for, at most {MOST_LAYOUTS} at once", "ask for fewer values")
     reader.finish()
-    assert rules is not None
     memory = Memory(gpu_memory_utilization=share, max_model_len=longest, max_batched_tokens=chunk, max_num_seqs=running)
     cases = []
     for architecture, machine, dtype, (prompt, output) in itertools.product(models, machines, weights, lengths):
@@ -186,7 +185,7 @@ def read_question(texts: FlagTexts, defaults: Defaults, reader: FlagReader, gpus
             reader.fault("--max-model-len", "CONTEXT_TOO_LONG", message, f"write at least {prompt + output}")
             continue
         deployment = _deployment(architecture, texts.engine, dtype, kv_cache, prompt, output, memory)
-        cases.append(_case(deployment, architecture, machine, rules, profile, price, counts))
+        cases.append(_case(deployment, architecture, machine, engine_for(texts.engine, architecture), profile, price, counts))
     reader.finish()
     return Question(tuple(cases), degrees[0], degrees[1], degrees[2], degrees[3], batches)
 

@@ -21,6 +21,7 @@ class AttentionKind(StrEnum):
     CHUNKED = "chunked"  # the tokens of the current chunk of `window` tokens
     CROSS = "cross"  # the tokens of the request's images, computed once, and none of the text's
     MLA = "mla"  # one latent of kv_lora_rank + rope_head_dim a token, shared by all heads
+    COMPRESSED = "compressed"  # the last `window` tokens, and one entry for every `compress_ratio` tokens before
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,10 @@ class Attention:
     For MLA `head_dim` is nope_head_dim + rope_head_dim, `kv_heads` equals 1 latent for capacity purposes
     and the ranks are set. `index_*` describe a sparse-attention indexer (DeepSeek V3.2, GLM-5), whose key cache is
     `index_head_dim` elements a token, not divided by tensor parallelism. Cross-attention holds `image_tokens` tokens of each of the `images` that a request brings.
+
+    COMPRESSED (DeepSeek-V4) keeps one vector of `head_dim` as key and value at once, shared by all heads, of each of the last `window` tokens and of every
+    `compress_ratio` tokens (0 = the window alone). Where there is an indexer it keeps a key of `index_head_dim` for every such entry and picks `index_topk` of
+    them. Its output goes through `output_groups` matrices of rank `output_lora_rank` before the last one.
     """
 
     kind: AttentionKind
@@ -49,11 +54,19 @@ class Attention:
     output_gate: bool = False  # the q projection is twice as wide (Qwen3.5); MLA has a projection of heads x value_head_dim more (Kimi-K3)
     image_tokens: int = 0
     images: int = 1
+    compress_ratio: int = 0
+    output_groups: int | None = None
+    output_lora_rank: int | None = None
 
     @property
     def cross_tokens(self) -> int:
         """Image tokens of one request that cross-attention holds [tokens]."""
         return self.image_tokens * self.images
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether an entry is made of the tokens of two groups, the one it stands for and the one before: those that an indexer picks from."""
+        return self.compress_ratio > 0 and self.index_heads is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,7 @@ class FeedForward:
     plus shared experts of total width `shared_width` (0 = none). `gated` = three matrices (gate, up, down), else two.
     `latent_size`: experts work in a down-projected space of that size (Nemotron-3), else None.
     A layer may have both (Gemma-4 runs a dense MLP beside the experts): then width and experts are both > 0.
+    `routing_table`: tokens of the vocabulary whose experts are looked up in a table instead of being chosen by a score (0 = none).
     """
 
     width: int = 0
@@ -93,6 +107,7 @@ class FeedForward:
     shared_width: int = 0
     latent_size: int | None = None
     bias: bool = False
+    routing_table: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +115,14 @@ class LayerKind:
     """One kind of layer: a token mixer (attention or recurrent, or none) and a feed-forward part (or none).
 
     `kept_high` names tensor families that these layers, unlike others of a quantized checkpoint, keep in the model's own dtype.
+    `mixed_streams` hidden states of a token run beside each other and are mixed by matrices of the layer's own (hyper-connections), else 1.
     """
 
     attention: Attention | None = None
     recurrent: RecurrentState | None = None
     feed_forward: FeedForward | None = None
     kept_high: tuple[str, ...] = ()
+    mixed_streams: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +132,7 @@ class Quantization:
     `weights` is a dtype name of `catalog.dtypes`. `block` is the scale block (rows, columns) of block-FP8, `group` the group
     size along the input dimension of AWQ / GPTQ / MXFP4 / NVFP4; None = per tensor or per channel. `scale_bytes` is the size of
     one scale. `kept_high` names tensor families kept in the model's own dtype (`embedding`, `head`, `router`, `attention`, ...).
+    `apart` gives families that are stored in a scheme of their own (the routed experts of DeepSeek-V4 in MXFP4 beside FP8).
     """
 
     method: str  # "fp8", "awq", "gptq", "compressed-tensors", "modelopt", "mxfp4", "nvfp4", ...
@@ -124,6 +142,16 @@ class Quantization:
     scale_bytes: float = 0.0
     kept_high: tuple[str, ...] = ("embedding", "head", "router", "norm")
     kv_cache: str | None = None
+    apart: tuple[tuple[str, Quantization], ...] = ()
+
+    def of(self, family: str) -> Quantization:
+        """Scheme of one tensor family: its own where it has one, else this."""
+        return next((scheme for name, scheme in self.apart if name == family), self)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Number formats of all quantized weights, the main one first."""
+        return tuple(dict.fromkeys((self.weights, *(scheme.weights for _, scheme in self.apart))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +221,13 @@ class ModelArchitecture:
     source: str
     quantization: Quantization | None = None
     vision: VisionTower | None = None
-    residual_streams: int = 1  # hidden states a token carries from layer to layer: more with residuals over blocks of layers (Kimi-K3)
+    residual_streams: int = 1  # hidden states a token carries from layer to layer: more with residuals over blocks of layers (Kimi-K3) and with hyper-connections
     nextn_layers: int = 0  # multi-token-prediction layers shipped with the checkpoint, loaded only with speculative decoding
     notes: tuple[str, ...] = field(default=())
     draft: Draft | None = None
     adapters: Adapters | None = None
     speculation: Speculation | None = None
+    prediction_layer: LayerKind | None = None  # None = prediction layers are like the last layer
 
     @property
     def looks_at_images(self) -> bool:
@@ -209,6 +238,16 @@ class ModelArchitecture:
     def layers(self) -> int:
         """Number of transformer layers L."""
         return len(self.layer_sequence)
+
+    @property
+    def mixed_streams(self) -> int:
+        """Hidden states of a token that layers mix by matrices of their own."""
+        return max((kind.mixed_streams for kind in self.layer_kinds), default=1)
+
+    @property
+    def compressed(self) -> bool:
+        """Whether some layer attends to compressed tokens."""
+        return any(kind.attention is not None and kind.attention.kind is AttentionKind.COMPRESSED for kind in self.layer_kinds)
 
     def layer(self, index: int) -> LayerKind:
         """Kind of the layer at `index`, counted from 0."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 BYTES_PER_ELEMENT: Final[dict[str, float]] = {
+    "int64": 8.0,  # tables of indices
     "fp32": 4.0,
     "bf16": 2.0,
     "fp16": 2.0,

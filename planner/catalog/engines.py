@@ -143,8 +143,9 @@ class Engine:
         return next((support for support in self.formats if support.name == name), None)
 
     def kernel_padding(self, weights: str, scheme: Quantization | None) -> KernelPadding:
-        """Padding of the experts' matrices for a weights dtype, stored as `scheme` says."""
-        padding = next((padding for name, padding in self.padding if name == weights), NO_PADDING)
+        """Padding of the experts' matrices for a weights dtype, stored as `scheme` says; the kernels for its method may have some of their own."""
+        names = (weights,) if scheme is None else (f"{weights} of {scheme.method}", weights)
+        padding = next((padding for wanted in names for name, padding in self.padding if name == wanted), NO_PADDING)
         return NO_PADDING if scheme is not None and scheme.method in padding.unpadded else padding
 
     def is_large(self, gpu: Gpu) -> bool:
@@ -173,8 +174,14 @@ class Engine:
         return replace(self, padding=kernels, communicator=communicator)
 
     def kv_cache_dtype(self, architecture: ModelArchitecture) -> str:
-        """Number format of the KV cache when nobody asks for one: the model's own, or the checkpoint's where the engine follows it."""
+        """Number format of the KV cache when nobody asks for one: the model's own, or the checkpoint's where the engine follows it.
+
+        Compressed tokens are kept in 8 bits: vLLM refuses anything else at first (deepseek_v4 attention, pull request 40860), SGLang stored nothing else
+        until 16 bits were added as an option (pull request 28033).
+        """
         scheme = architecture.quantization
+        if architecture.compressed:
+            return "fp8"
         if self.kv_cache == "checkpoint" and scheme is not None and scheme.kv_cache is not None:
             return scheme.kv_cache
         return architecture.dtype
@@ -198,10 +205,43 @@ def engine(name: str, version: str | None = None) -> Engine:
     PlannerError
         UNKNOWN_ENGINE with the nearest names.
     """
+    return _engine(*_parted(name, version))
+
+
+def _parted(name: str, version: str | None) -> tuple[str, str | None]:
+    """Name and version of an engine whose name may carry its version."""
     words = re.split(r"[\s@=]+", name.strip(), maxsplit=1)
     if version is None and len(words) == 2 and version_key(words[1]):
-        return _engine(words[0], words[1])
-    return _engine(name, version)
+        return words[0], words[1]
+    return name, version
+
+
+def engine_for(name: str, architecture: ModelArchitecture) -> Engine:
+    """Look up an engine to run a model with: in the version that its name carries, else in one that runs the model (`version_for`).
+
+    Raises
+    ------
+    PlannerError
+        UNKNOWN_ENGINE with the nearest names.
+    """
+    bare, version = _parted(name, None)
+    return engine(bare, version_for(bare, version, architecture))
+
+
+def version_for(name: str, version: str | None, architecture: ModelArchitecture) -> str | None:
+    """Version of an engine that runs a model: the one named; None = the default one, but for models whose attention came later.
+
+    Raises
+    ------
+    PlannerError
+        UNKNOWN_ENGINE with the nearest names.
+    """
+    found = engine(name, version)
+    rule = found.rule("compressed_attention")
+    if version is not None or not architecture.compressed or rule is None or rule.effect != "error":
+        return version
+    newer: str = _tables()[found.name]["compressed_attention_from"]
+    return newer
 
 
 @cache

@@ -15,7 +15,7 @@ import numpy as np
 from planner.catalog.architecture import FeedForward, LayerKind, ModelArchitecture
 from planner.catalog.gpus import Gpu
 from planner.catalog.step_times import StepConstants, of_dtype, read_share
-from planner.cost.memory_weights import tensor_bytes
+from planner.cost.memory_weights import is_kept_high, tensor_bytes
 from planner.cost.setting import FloatArray, Precision, Setting, ShapeArrays
 from planner.cost.tensors import EXPERT_SPLITS, Tensor, head_tensors, layer_tensors, rank_share
 from planner.diagnostics import Diagnostic, PlannerError
@@ -43,19 +43,18 @@ class Matrices:
 
 def stored_dtype(tensor: Tensor, precision: Precision, model_dtype: str) -> str:
     """Number format in which a tensor is stored: the precision's, or the model's own for families that quantization keeps high."""
-    scheme = precision.quantization
-    if scheme is not None and (
-        tensor.kept_high or tensor.family == "norm" or not {tensor.family, tensor.name}.isdisjoint(scheme.kept_high)
-    ):
+    if tensor.dtype is not None:
+        return tensor.dtype
+    if precision.quantization is not None and is_kept_high(tensor, precision.quantization):
         return model_dtype
-    return precision.weights
+    return precision.of(tensor.family)
 
 
 def kernel_dtype(tensor: Tensor, precision: Precision, model_dtype: str) -> str:
     """Number format by which kernels of a tensor differ in speed: `stored_dtype`, with "-block" where FP8 is scaled by blocks."""
     dtype = stored_dtype(tensor, precision, model_dtype)
     scheme = precision.quantization
-    return f"{dtype}-block" if dtype == "fp8" and scheme is not None and scheme.block is not None else dtype
+    return f"{dtype}-block" if dtype == "fp8" and scheme is not None and scheme.of(tensor.family).block is not None else dtype
 
 
 def peak_flops(gpu: Gpu, dtype: str) -> float:
@@ -115,6 +114,8 @@ def _alike(tensors: Iterable[Tensor], setting: Setting, constants: StepConstants
 
 
 def _tensor_seconds(tensor: Tensor, setting: Setting, constants: StepConstants) -> tuple[float, float]:
+    if tensor.family == "embedding":  # looked up by token, not read through
+        return 0.0, 0.0
     model_dtype = setting.architecture.dtype
     dtype, kernel = stored_dtype(tensor, setting.precision, model_dtype), kernel_dtype(tensor, setting.precision, model_dtype)
     grouped = tensor.split in EXPERT_SPLITS

@@ -3,6 +3,7 @@
 KV elements a token and rank: 2 ceil(K/t) h for MHA, GQA and MQA; kv_lora_rank + rope for MLA, on every rank whole. Sliding layers
 read the last `window` tokens, chunked ones the current chunk (half of it on average once the context is longer), a sparse indexer its own
 keys and then only the tokens it picks; cross-attention reads the tokens of the request's images. Recurrent layers read and write one constant state.
+Layers over compressed tokens are in `cost.decode_compressed`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from planner.catalog.architecture import Attention, AttentionKind, LayerKind, Re
 from planner.catalog.dtypes import bytes_per_element
 from planner.catalog.step_times import StepConstants, read_share
 from planner.cost.compute import peak_flops
+from planner.cost.decode_compressed import bytes_read, decode_flops, prompt_flops
 from planner.cost.setting import FloatArray, Setting, ShapeArrays
 
 STATE_BYTES = 4.0  # engines keep recurrent states in fp32
@@ -42,7 +44,12 @@ def attention_seconds(kind: LayerKind, setting: Setting, shapes: ShapeArrays, co
     tensor_parallel = shapes.tensor_parallel.astype(np.float64)
     memory = setting.gpu.memory_bandwidth.value
     bandwidth = memory * read_share(constants, constants.kv_read, memory)
-    if kind.attention is not None:
+    if kind.attention is not None and kind.attention.kind is AttentionKind.COMPRESSED:
+        read = bytes_read(kind.attention, setting.precision.kv_cache, context) / bandwidth
+        seconds = seconds + np.maximum(
+            read, queries * decode_flops(kind.attention, tensor_parallel, context) / _attend_rate(setting, constants)
+        )
+    elif kind.attention is not None:
         cache = bytes_per_element(setting.precision.kv_cache)
         read = _cache_elements(kind.attention, tensor_parallel, context) * cache / bandwidth
         seconds = seconds + np.maximum(
@@ -63,7 +70,9 @@ def prompt_attention_seconds(kind: LayerKind, setting: Setting, shapes: ShapeArr
     prompt = np.asarray(setting.prompt_tokens, dtype=np.float64)
     cached = prompt * setting.prefix_cache_hit_rate
     flops = np.zeros(shapes.batch.shape)
-    if kind.attention is not None:
+    if kind.attention is not None and kind.attention.kind is AttentionKind.COMPRESSED:
+        flops = flops + prompt_flops(kind.attention, tensor_parallel, prompt) - prompt_flops(kind.attention, tensor_parallel, cached)
+    elif kind.attention is not None:
         attention = kind.attention
         pairs = (prompt**2 - cached**2) / 2.0
         seen = _pairs_seen(attention, prompt) - _pairs_seen(attention, cached)

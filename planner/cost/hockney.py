@@ -80,14 +80,15 @@ def evaluate_hockney(setting: Setting, shapes: ShapeArrays) -> TimesTable:
     tp_comm, algorithm = _tensor_parallel(setting, shapes, queries * rank_batch * token)
     tp_comm = (tp_comm + proposals.tp_comm) / gained
     prefill_tp, _ = _tensor_parallel(setting, shapes, prompt * token)
-    pp_comm = _pipeline(setting, shapes, queries * rank_batch * token) / gained
+    handed = token * architecture.residual_streams
+    pp_comm = _pipeline(setting, shapes, queries * rank_batch * handed) / gained
     ep_comm = _experts(setting, shapes, queries * rank_batch * token) / gained
     tpot = compute + tp_comm + pp_comm + ep_comm
 
     plain_parameters, routed_parameters = active_parameters(setting)
     rate = ACHIEVED_FLOPS * peak_flops(setting.gpu, setting.precision.weights)
     prefill_compute = 2.0 * prompt * (plain_parameters / tensor + routed_parameters / (tensor * data)) / rate
-    prefill_comm = prefill_tp + _pipeline(setting, shapes, prompt * token) + _experts(setting, shapes, prompt * token)
+    prefill_comm = prefill_tp + _pipeline(setting, shapes, prompt * handed) + _experts(setting, shapes, prompt * token)
 
     idle = bubble(stages, batch)
     latency_efficiency = single / (tensor * data * stages * tpot)

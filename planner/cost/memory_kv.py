@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from planner.catalog.architecture import Attention, AttentionKind, LayerKind, ModelArchitecture
 from planner.catalog.dtypes import bytes_per_element
 from planner.catalog.engines import Engine
+from planner.cost.memory_compressed import compressed_sequence_bytes
 from planner.cost.setting import Precision
 
 IntArray = NDArray[np.int64]
@@ -83,7 +84,9 @@ def kind_sequence_bytes(
     columns = []
     for kind in architecture.layer_kinds:
         held = state_bytes(kind, architecture, tensor_parallel)
-        if kind.attention is not None:
+        if kind.attention is not None and kind.attention.kind is AttentionKind.COMPRESSED:
+            held = held + compressed_sequence_bytes(kind.attention, precision.kv_cache, context, chunk)
+        elif kind.attention is not None:
             tokens = tokens_held(kind.attention, engine, context, mixed, chunk)
             held = held + tokens * token_bytes(kind.attention, precision, tensor_parallel)
         columns.append(held)

@@ -78,7 +78,7 @@ def layer_activation(setting: Setting, kind: LayerKind, shapes: ShapeArrays) -> 
 
 def keeps_workspace(setting: Setting, engine: Engine) -> bool:
     """Tell whether the buffers of the experts stay allocated beside everything else."""
-    return engine.expert_workspace == "kept" and setting.precision.weights not in engine.workspace_freed_for
+    return engine.expert_workspace == "kept" and setting.precision.of("expert") not in engine.workspace_freed_for
 
 
 def expert_workspace(setting: Setting, kind: LayerKind, shapes: ShapeArrays) -> FloatArray:

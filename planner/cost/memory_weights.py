@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.catalog.architecture import AttentionKind, Draft, LayerKind, ModelArchitecture
+from planner.catalog.architecture import AttentionKind, Draft, LayerKind, ModelArchitecture, Quantization
 from planner.catalog.dtypes import bytes_per_element
 from planner.catalog.engines import NO_PADDING, Engine
 from planner.cost.memory_companions import adapter_bytes, draft_precision, draft_ranks
@@ -35,18 +35,25 @@ def element_bytes(tensor: Tensor, precision: Precision, model_dtype: str) -> flo
     A family (or a single tensor's name) in `kept_high` stays at the model's dtype. Scales add scale_bytes / (block rows x block columns)
     or scale_bytes / group; per-channel scales add scale_bytes / columns.
     """
-    scheme = precision.quantization
-    if scheme is None:
+    if tensor.dtype is not None:
+        return bytes_per_element(tensor.dtype)
+    if precision.quantization is None:
         return bytes_per_element(precision.weights)
-    if tensor.kept_high or tensor.family == "norm" or not {tensor.family, tensor.name}.isdisjoint(scheme.kept_high):
+    if is_kept_high(tensor, precision.quantization):
         return bytes_per_element(model_dtype)
-    size = bytes_per_element(precision.weights)
+    scheme = precision.quantization.of(tensor.family)
+    size = bytes_per_element(scheme.weights)
     if scheme.block is not None:
         block_rows, block_columns = scheme.block
         return size + scheme.scale_bytes / (block_rows * block_columns)
     if scheme.group is not None:
         return size + scheme.scale_bytes / scheme.group
     return size + scheme.scale_bytes / tensor.columns
+
+
+def is_kept_high(tensor: Tensor, scheme: Quantization) -> bool:
+    """Tell whether a quantized checkpoint leaves a tensor in the model's own dtype."""
+    return tensor.kept_high or tensor.family == "norm" or not {tensor.family, tensor.name}.isdisjoint(scheme.kept_high)
 
 
 def tensor_bytes(tensor: Tensor, precision: Precision, model_dtype: str) -> float:
@@ -97,7 +104,7 @@ class RankWeights:
 
 def _padded_share(tensor: Tensor, engine: Engine, precision: Precision, ranks_per_expert: FloatArray) -> FloatArray | float:
     """Factor by which an engine's kernel pads an expert's matrix: both sides rounded up to the kernel's multiples."""
-    padding = engine.kernel_padding(precision.weights, precision.quantization)
+    padding = engine.kernel_padding(precision.of("expert"), None if precision.quantization is None else precision.quantization.of("expert"))
     if padding is NO_PADDING or tensor.columns == 1:
         return 1.0
     widens = tensor.split is Split.EXPERT_ROWS
@@ -181,14 +188,19 @@ def product_bytes(kind: LayerKind, hidden: int, tensor_parallel: IntArray) -> Fl
 def position_bytes(architecture: ModelArchitecture, engine: Engine) -> float:
     """Bytes of the tables of rotary positions, one for every size of head: longest context x rotary part of a head [B].
 
-    They are not divided by any degree: 0.031 GiB for 131,072 positions of 128, which is what a log shows beyond the parameters.
+    They are not divided by any degree: 0.031 GiB for 131,072 positions of 128, which is what a log shows beyond the parameters. Layers over compressed tokens turn
+    by another base than those of a window alone, and have a table of their own.
     """
+    latent = (AttentionKind.MLA, AttentionKind.COMPRESSED)
     sizes = {
-        attention.rope_head_dim if attention.kind is AttentionKind.MLA and attention.rope_head_dim else attention.head_dim
+        (
+            attention.rope_head_dim if attention.kind in latent and attention.rope_head_dim else attention.head_dim,
+            attention.compress_ratio > 0,
+        )
         for attention in (kind.attention for kind, _ in architecture.kind_counts())
         if attention is not None
     }
-    return architecture.max_position * sum(sizes) * engine.position_table_bytes
+    return architecture.max_position * sum(size for size, _ in sizes) * engine.position_table_bytes
 
 
 def rank_weights(

@@ -106,7 +106,8 @@ def _layer_seconds(kind: LayerKind, setting: Setting, constants: StepConstants) 
     seconds = constants.layer * _share(kind)
     if kind.recurrent is not None:
         seconds += constants.mixer_layer.get("recurrent", 0.0)
-    if kind.attention is not None and kind.attention.kind is AttentionKind.MLA:
+    # Nobody has published constants of layers over compressed tokens: low-rank projections are taken as those of latent attention, an indexer as that of V3.2.
+    if kind.attention is not None and kind.attention.kind in (AttentionKind.MLA, AttentionKind.COMPRESSED):
         seconds += constants.mixer_layer.get("mla", 0.0)
     if kind.attention is not None and kind.attention.index_topk is not None:
         seconds += constants.mixer_layer.get("sparse", 0.0)

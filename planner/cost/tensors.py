@@ -19,14 +19,34 @@ t, e, dp are the tensor, expert and data parallel degrees of one pipeline stage.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, RecurrentState
+from planner.cost.compressed_tensors import compressed_attention, head_streams, layer_streams, routing_tables
+from planner.cost.tensor import EXPERT_SPLITS, Split, Tensor
+
+__all__ = [
+    "EXPERT_SPLITS",
+    "Split",
+    "Tensor",
+    "active_layer_parameters",
+    "active_parameters",
+    "attention_tensors",
+    "count_parameters",
+    "embedding_tensors",
+    "feed_forward_tensors",
+    "head_tensors",
+    "layer_parameters",
+    "layer_tensors",
+    "model_parameters",
+    "padded_vocabulary",
+    "rank_share",
+    "recurrent_tensors",
+]
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -34,47 +54,10 @@ FloatArray = NDArray[np.float64]
 VOCABULARY_PADDING = 64  # both open engines pad the embedding to a multiple of 64 rows before it is cut over ranks
 
 
-class Split(StrEnum):
-    """Axis of a tensor that ranks divide among themselves; the table of the module gives each share."""
-
-    ROWS = "rows"
-    COLUMNS = "columns"
-    KV_ROWS = "kv_rows"
-    REPLICATED = "replicated"
-    EXPERT_ROWS = "expert_rows"
-    EXPERT_COLUMNS = "expert_columns"
-    VOCABULARY = "vocabulary"
-
-
-EXPERT_SPLITS = frozenset({Split.EXPERT_ROWS, Split.EXPERT_COLUMNS})
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """`count` weight matrices of one name.
-
-    `family` is attention, mlp, expert, shared_expert, router, norm (norms and biases), recurrent, embedding or head: quantization keeps whole
-    families at the model's own dtype. `units` counts what cannot be cut further along the split axis: heads, kv heads, groups, or
-    experts for the expert splits. `kept_high` tensors stay at the model's own dtype whatever the rest of their family does.
-    """
-
-    name: str
-    family: str
-    rows: int
-    columns: int
-    count: int
-    split: Split
-    units: int = 1
-    kept_high: bool = False
-
-    @property
-    def parameters(self) -> int:
-        """Elements of all `count` matrices."""
-        return self.rows * self.columns * self.count
-
-
 def attention_tensors(attention: Attention, hidden: int) -> tuple[Tensor, ...]:
     """Projections of softmax attention: q, k, v, o, or the low-rank ones of MLA, with the sparse indexer's where there is one."""
+    if attention.kind is AttentionKind.COMPRESSED:
+        return compressed_attention(attention, hidden)
     if attention.kind is AttentionKind.MLA:
         tensors = _latent_attention(attention, hidden)
     else:
@@ -193,6 +176,7 @@ def layer_tensors(kind: LayerKind, hidden: int) -> tuple[Tensor, ...]:
         parts += 1
     if parts:
         tensors.append(Tensor("layer_norms", "norm", hidden, 1, parts, Split.REPLICATED))
+        tensors += [*routing_tables(kind.feed_forward), *layer_streams(kind.mixed_streams, hidden, parts)]
     return tuple(replace(tensor, kept_high=True) if tensor.family in kind.kept_high else tensor for tensor in tensors)
 
 
@@ -209,6 +193,7 @@ def head_tensors(architecture: ModelArchitecture) -> tuple[Tensor, ...]:
     return (
         Tensor("head", "head", vocabulary, hidden, 1, Split.VOCABULARY, vocabulary),
         Tensor("final_norm", "norm", hidden, 1, 1, Split.REPLICATED),
+        *head_streams(architecture.mixed_streams, hidden),
     )
 
 

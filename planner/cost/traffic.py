@@ -202,14 +202,14 @@ def traffic(setting: Setting, shapes: ShapeArrays) -> Traffic:
         dispatches = _routes(setting, level, np.where(spread, ranks, 1), scopes, experts)
         gathers = _routes(setting, level, np.where(spread, 1, ranks), scopes, collective("all_gather"))
         scatters = _routes(setting, level, np.where(spread, 1, ranks), scopes, collective("reduce_scatter"))
-    size = token_bytes(setting)
+    size = token_bytes(setting) * architecture.residual_streams
     piped = shapes.pipeline_parallel > 1
     hops = []
     for at in distinct(shapes.replica_level[piped])[0].tolist():
         rows = np.flatnonzero(piped & (shapes.replica_level == at))
         hops.append((rows, setting.paths[int(at)], size / shapes.tensor_parallel[rows]))
     return Traffic(
-        token_bytes=size,
+        token_bytes=token_bytes(setting),
         data_parallel=shapes.data_parallel.astype(np.float64),
         reductions=_routes(setting, shapes.tp_level, shapes.tensor_parallel, group_scopes(shapes), collective("all_reduce")),
         dispatches=dispatches,

@@ -50,9 +50,11 @@ def _own_layers(asked: SpeculationDocument) -> bool:
 
 
 def prediction_layers(architecture: ModelArchitecture) -> ModelArchitecture:
-    """Multi-token-prediction layers of a checkpoint as a model of their own: each is like the last layer."""
-    name = f"prediction layers of {architecture.name}"
-    return replace(architecture, name=name, layer_sequence=(architecture.layer_sequence[-1],) * architecture.nextn_layers, vision=None)
+    """Multi-token-prediction layers of a checkpoint as a model of their own: each is like the last layer, or of the kind that the architecture gives."""
+    name, count = f"prediction layers of {architecture.name}", architecture.nextn_layers
+    if architecture.prediction_layer is not None:
+        return replace(architecture, name=name, layer_kinds=(architecture.prediction_layer,), layer_sequence=(0,) * count, vision=None)
+    return replace(architecture, name=name, layer_sequence=(architecture.layer_sequence[-1],) * count, vision=None)
 
 
 def with_companions(problem: Problem | None, references: References) -> list[Model | None]:

@@ -21,6 +21,7 @@ from planner.problem.companions import companion_findings, with_companions, with
 from planner.problem.current_plan import CurrentPlan, find_current
 from planner.problem.documents import Problem
 from planner.problem.dotted_paths import Path, find, follow
+from planner.problem.engine_versions import with_engine_versions
 from planner.problem.faults import document_faults
 from planner.problem.form_faults import read_document
 from planner.problem.loaded import LoadedProblem, LoadedProfile, LoadedTopology
@@ -161,7 +162,8 @@ def _problem(source: Source, path: str, overrides: Sequence[str]) -> LoadedProbl
     assert fabric is not None
     assert topology is not None
     models = [model for model in served if model is not None]
-    problem = with_catalog_names(problem)
+    problem, chosen = with_engine_versions(with_catalog_names(problem), [model.architecture for model in models])
+    faults += _placed(source, chosen, ())
     sha256 = _digest(problem, topology, models, profile, current)
     problem = problem.model_copy(update={"profile": profile.base})
     return LoadedProblem(problem, fabric, tuple(model.architecture for model in models), sha256, tuple(faults), topology, profile, current)

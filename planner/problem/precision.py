@@ -42,7 +42,7 @@ CHOSEN_AMONG: Final = ("bf16", "fp8", "nvfp4", "int4")
 class Precision:
     """Resolved number formats of a deployment.
 
-    `weights` is the dtype of the quantized linear weights (or of all when `quantization` is None), `kv_cache` and `activations`
+    `weights` is the dtype of the quantized linear weights (of most families where they differ, of all when `quantization` is None), `kv_cache` and `activations`
     dtype names of `catalog.dtypes`. `quantization` is the checkpoint's own scheme or the assumed one for `weights`.
     """
 
@@ -50,6 +50,10 @@ class Precision:
     kv_cache: str
     activations: str
     quantization: Quantization | None = None
+
+    def of(self, family: str) -> str:
+        """Number format of the quantized weights of one tensor family."""
+        return self.weights if self.quantization is None else self.quantization.of(family).weights
 
 
 def resolve_precisions(deployment: Deployment, architecture: ModelArchitecture, engine: Engine, gpu: Gpu) -> tuple[Precision, ...]:
@@ -102,7 +106,7 @@ def _weights(
     if asked == "any":
         others = [dtype for dtype in CHOSEN_AMONG if dtype != stored[0] and _supported(dtype, engine, gpu)]
         return [stored, *((dtype, ASSUMED_SCHEMES.get(dtype)) for dtype in others)]
-    if own is not None and asked == own.weights:
+    if own is not None and asked in own.formats:
         return [stored]
     return [(asked, ASSUMED_SCHEMES.get(asked))]
 
@@ -146,7 +150,7 @@ def precision_notes(deployment: Deployment, architecture: ModelArchitecture) -> 
     own = architecture.quantization
     stored = own.weights if own is not None else architecture.dtype
     place = Place(path=f"deployments.{deployment.name}.precision.weights")
-    if asked is None or asked == stored or (own is None and asked in SIXTEEN_BITS):
+    if asked is None or asked == stored or (own is None and asked in SIXTEEN_BITS) or (own is not None and asked in own.formats):
         return ()
     if asked == "any":
         message = f"weights in a format other than the checkpoint's {stored} are assumed to be quantized in the usual way"

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from planner.catalog.engines import _tables, engine, engine_names, engines, matches, version_key
+from planner.catalog.architecture import Quantization
+from planner.catalog.engines import _tables, engine, engine_for, engine_names, engines, matches, version_for, version_key
 from planner.catalog.gpus import gpu
 from planner.catalog.models import model
 from planner.diagnostics import PlannerError
@@ -18,6 +19,8 @@ RULES = {
     "microscaling",
     "kernel_tile",
     "experts",
+    "compressed_attention",
+    "output_groups",
     "recurrent_groups",
     "vision_heads",
     "dtype",
@@ -124,3 +127,25 @@ def test_changes_hold_for_their_versions_only():
     assert engine("vllm", "0.5").sliding_window == "full"
     assert engine("sglang", "0.5.6").pipeline_split == "first"
     assert engine("sglang", "0.5.7").pipeline_split == "end"
+
+
+@pytest.mark.parametrize("name", engine_names())
+def test_a_model_over_compressed_tokens_takes_a_version_that_runs_it(name):
+    flash, llama = model("deepseek-v4-flash"), model("llama-3.1-8b")
+    newer = engine_for(name, flash)
+    assert engine(name).rule("compressed_attention").effect == "error"
+    assert newer.rule("compressed_attention").effect == "none"
+    assert newer.rule("compressed_attention", "pipeline").effect == "none"
+    assert engine_for(name, llama) == engine(name)
+    assert engine_for(f"{name} 0.1", flash).version == "0.1"  # what is named is taken as it is
+    assert version_for(name, "0.1", flash) == "0.1"
+    assert newer.kv_cache_dtype(flash) == "fp8"
+    assert newer.kv_cache_dtype(llama) == "bf16"
+
+
+def test_kernels_of_one_format_may_pad_by_the_method_of_quantization():
+    facts = engine("vllm", "0.25").on(gpu("h200-sxm-141gb"))
+    own = facts.kernel_padding("mxfp4", Quantization("deepseek_v4", "mxfp4"))
+    assert facts.kernel_padding("mxfp4", None).contracted == 512
+    assert (own.expert_width, own.contracted) == (128, 1)
+    assert facts.kernel_padding("mxfp4", Quantization("of another", "mxfp4")) == facts.kernel_padding("mxfp4", None)

@@ -5,6 +5,7 @@ import pytest
 from planner.catalog.hf_config import read_hf_config
 from planner.catalog.hf_config.excluded import family_of
 from planner.catalog.models import model
+from planner.catalog.read import read_table
 from planner.diagnostics import PlannerError
 
 BASE = {
@@ -135,9 +136,51 @@ def test_what_is_missing_or_unknown_is_named(scheme, needle):
         quantization(scheme)
 
 
+def mixed(layers):
+    return quantization({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": layers})
+
+
 def test_mixed_precision_counts_where_all_modules_turn_out_alike():
     layers = {"model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4"}, "model.layers.1.mlp.up_proj": {"quant_algo": "NVFP4"}}
-    assert quantization({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": layers}).weights == "nvfp4"
-    layers["model.layers.0.self_attn.q_proj"] = {"quant_algo": "FP8"}
-    with pytest.raises(PlannerError, match="FP8, NVFP4"):
-        quantization({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": layers})
+    assert (mixed(layers).weights, mixed(layers).apart) == ("nvfp4", ())
+
+
+def test_mixed_precision_counts_by_families_of_tensors():
+    layers = {f"model.layers.{index}.mlp.{name}_proj": {"quant_algo": "NVFP4"} for index in range(2) for name in ("gate", "up", "down")}
+    layers |= {"model.layers.0.self_attn": {"quant_algo": "FP8"}, "lm_head": {"quant_algo": "FP8"}}
+    found = mixed(layers)
+    assert (found.weights, found.group, found.formats) == ("nvfp4", 16, ("nvfp4", "fp8"))
+    assert (found.of("mlp").weights, found.of("attention").weights) == ("nvfp4", "fp8")
+    assert {"recurrent", "expert", "head"} <= set(found.kept_high)
+    assert not {"mlp", "attention"} & set(found.kept_high)
+
+
+def test_a_family_in_two_formats_is_refused():
+    layers = {"model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4"}, "model.layers.1.mlp.up_proj": {"quant_algo": "FP8"}}
+    with pytest.raises(PlannerError, match="gives mlp several number formats"):
+        mixed(layers)
+    with pytest.raises(PlannerError, match="holds W4A8"):
+        mixed({"model.layers.0.mlp.up_proj": {"quant_algo": "W4A8"}})
+
+
+@pytest.mark.parametrize(
+    ("changes", "experts"),
+    [
+        ({}, "mxfp4"),
+        ({"expert_dtype": None}, "mxfp4"),
+        ({"expert_dtype": "fp8"}, "fp8"),
+        ({"model_type": "deepseek_ref", "expert_dtype": None}, "fp8"),
+    ],
+)
+def test_the_experts_of_deepseek_v4_have_a_format_of_their_own(changes, experts):
+    config = {**read_table("models/deepseek-v4-flash.json")["config"], **changes}
+    found = read_hf_config(config, "v4", "test").quantization
+    assert (found.weights, found.block, found.of("attention").weights, found.of("expert").weights) == ("fp8", (128, 128), "fp8", experts)
+    assert model("deepseek-v4-pro-nvfp4").quantization.of("expert").group == 16
+
+
+@pytest.mark.parametrize("changes", [{"expert_dtype": "int4"}, {"quantization_config": {"quant_method": "fp8", "moe_quant_algo": "W2A2"}}])
+def test_other_formats_of_its_experts_are_refused(changes):
+    config = {**read_table("models/deepseek-v4-flash.json")["config"], **changes}
+    with pytest.raises(PlannerError, match="expert_dtype"):
+        read_hf_config(config, "v4", "test")

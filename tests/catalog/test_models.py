@@ -12,13 +12,6 @@ from planner.diagnostics import PlannerError
 
 # Known by name, refused for what their published configs (or the abridged copies of them) leave out.
 REFUSED = {
-    "deepseek-v4-flash": {"compress_ratios", "o_lora_rank", "o_groups"},
-    "deepseek-v4-flash-fp8": {"compress_ratios", "o_lora_rank", "o_groups"},
-    "deepseek-v4-flash-nvfp4": {"compress_ratios", "o_lora_rank", "o_groups"},
-    "deepseek-v4-pro": {"compress_ratios", "o_lora_rank", "o_groups"},
-    "deepseek-v4-pro-fp8": {"compress_ratios", "o_lora_rank", "o_groups"},
-    "deepseek-v4-pro-nvfp4": {"compress_ratios", "o_lora_rank", "o_groups"},
-    "llama-3.3-nemotron-super-49b": {"block_configs"},
     "minimax-m3-nvfp4": {"quantization_config.quantized_layers"},
     "nemotron-3.5-lightning-30b-a3b-nvfp4": {"hf_quant_config.quantized_layers"},
     "qwen3.6-27b-nvfp4": {"quantization_config.quantized_layers"},

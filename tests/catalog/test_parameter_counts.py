@@ -8,7 +8,19 @@ from planner.catalog.architecture import Attention, AttentionKind, FeedForward, 
 from planner.catalog.models import model, models
 
 
+def compressed_parameters(part: Attention, hidden: int) -> int:
+    """DeepSeek-V4: one vector as key and value, a grouped output of low rank, and compressors of a value and a gate matrix."""
+    wide, rank, inner = part.heads * part.head_dim, part.q_lora_rank or 0, (part.output_groups or 0) * (part.output_lora_rank or 0)
+    count = hidden * (rank + part.head_dim + inner) + rank * wide + inner * wide // (part.output_groups or 1)
+    made_of = 4 if part.index_heads else 2
+    widths = part.head_dim + (part.index_head_dim or 0) if part.compress_ratio else 0
+    count += widths * made_of * hidden + widths * made_of // 2 * part.compress_ratio
+    return count + (part.index_heads or 0) * ((part.index_head_dim or 0) * rank + hidden)
+
+
 def attention_parameters(part: Attention, hidden: int) -> int:
+    if part.kind is AttentionKind.COMPRESSED:
+        return compressed_parameters(part, hidden)
     if part.kind is AttentionKind.MLA:
         latent, rope, nope = part.kv_lora_rank or 0, part.rope_head_dim or 0, part.nope_head_dim or 0
         queries = part.heads * (nope + rope)
@@ -125,6 +137,8 @@ PUBLISHED = {
     "glm-4.5-air": 106.85,
     "starcoder2-15b": 15.957,
     "minimax-m2.5": 228.7,
+    "llama-3.3-nemotron-super-49b": 49.867,
+    "deepseek-v4-flash": 284.33,
 }
 
 # Publishers state these only as rounded headline figures; the margin is the rounding's.
@@ -143,6 +157,7 @@ HEADLINE = {
     "qwen3.5-397b-a17b": (397, 0.01),
     "gemma-4-31b": (30.7, 0.015),
     "granite-4.0-h-small": (32, 0.015),
+    "deepseek-v4-pro": (1600, 0.02),
 }
 
 
@@ -159,6 +174,7 @@ def test_parameters_are_the_headline_figure(name, figure):
 
 def test_a_quantized_checkpoint_has_the_parameters_of_its_parent():
     pairs = [("deepseek-v3.1-nvfp4", "deepseek-v3"), ("qwen3-32b-fp8", "qwen3-32b"), ("glm-5-nvfp4", "glm-5"), ("kimi-k2.5", "kimi-k2")]
+    pairs += [(f"deepseek-v4-{size}-{stored}", f"deepseek-v4-{size}") for size in ("flash", "pro") for stored in ("fp8", "nvfp4")]
     for child, parent in pairs:
         assert parameters(model(child)) == parameters(model(parent))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from planner.audit.case import Case
 from planner.audit.findings import finding
 from planner.audit.widths import INPUTS, OUTPUTS, Width, model_widths
-from planner.catalog.architecture import AttentionKind, ModelArchitecture
+from planner.catalog.architecture import AttentionKind, ModelArchitecture, Quantization
 from planner.catalog.engines import Engine
 from planner.catalog.gpus import Gpu
 from planner.cost.setting import Precision
@@ -72,6 +72,16 @@ def _heads(layout: Layout) -> Iterator[Fault]:
     for heads in dict.fromkeys(attention.heads for attention in attentions):
         if heads % tensor_parallel and layout.refuses("heads"):
             yield "HEADS_NOT_DIVISIBLE", f"{heads} heads do not divide by TP {tensor_parallel}", f"choose a divisor of {heads}"
+    for groups in dict.fromkeys(attention.output_groups for attention in attentions if attention.output_groups is not None):
+        if groups % tensor_parallel and layout.refuses("output_groups"):
+            message = f"{groups} output groups do not divide by TP {tensor_parallel}"
+            yield "OUTPUT_GROUPS_NOT_DIVISIBLE", message, f"choose a divisor of {groups}"
+    if layout.architecture.compressed:
+        staged = layout.degrees.pipeline_parallel > 1 and layout.refuses("compressed_attention", "pipeline")
+        if staged or layout.refuses("compressed_attention"):
+            where = "in pipeline stages " if staged else ""
+            message = f"{layout.engine.title} {layout.engine.version} does not run attention over compressed tokens {where}".rstrip()
+            yield "ATTENTION_NOT_SUPPORTED", message, "name a newer version of the engine"
     # MLA keeps one latent on every rank, so its kv heads never refuse.
     for kv_heads in dict.fromkeys(attention.kv_heads for attention in attentions if attention.kind is not AttentionKind.MLA):
         if kv_heads % tensor_parallel and tensor_parallel % kv_heads and layout.refuses("kv_heads"):
@@ -135,29 +145,29 @@ def _recurrent(layout: Layout) -> Iterator[Fault]:
 
 def _blocks(layout: Layout) -> Iterator[Fault]:
     """Every matrix of a quantized family is cut into whole scale blocks, groups and kernel tiles."""
-    scheme, weights = layout.precision.quantization, layout.precision.weights
-    if scheme is None:
+    main = layout.precision.quantization
+    if main is None:
         return
-    tiled = _needs_marlin(layout)
     for width in model_widths(layout.architecture, layout.degrees):
         if width.family in layout.kept_high:
             continue
+        scheme = main.of(width.family)
         if scheme.block is not None and layout.refuses("fp8_block", width.family):
             block = scheme.block[0 if width.axis == OUTPUTS else 1]
             yield from _ragged(width, block, "QUANT_BLOCK_NOT_DIVISIBLE", f"the block of {block}")
         if scheme.group is not None and width.axis == INPUTS:
-            microscaled = weights in MICROSCALED and layout.refuses("microscaling", weights)
-            grouped = weights in GROUPED and layout.refuses("quantization_group", width.family)
+            microscaled = scheme.weights in MICROSCALED and layout.refuses("microscaling", scheme.weights)
+            grouped = scheme.weights in GROUPED and layout.refuses("quantization_group", width.family)
             if microscaled or grouped:
                 yield from _ragged(width, scheme.group, "QUANT_GROUP_NOT_DIVISIBLE", f"the group of {scheme.group}")
-        if tiled:
+        if _needs_marlin(layout, scheme):
             tile = MARLIN_TILE[width.axis]
             yield from _ragged(width, tile, "KERNEL_TILE", f"the kernel's tile of {tile}")
 
 
-def _needs_marlin(layout: Layout) -> bool:
-    scheme, weights, gpu = layout.precision.quantization, layout.precision.weights, layout.gpu
-    if scheme is None or scheme.group is not None or scheme.block is not None or not layout.refuses("kernel_tile"):
+def _needs_marlin(layout: Layout, scheme: Quantization) -> bool:
+    weights, gpu = scheme.weights, layout.gpu
+    if scheme.group is not None or scheme.block is not None or not layout.refuses("kernel_tile"):
         return False
     if weights == "fp8" and gpu.vendor == "nvidia" and not gpu.computes("fp8"):
         return True
@@ -173,24 +183,34 @@ def _ragged(width: Width, multiple: int, code: str, what: str) -> Iterator[Fault
 
 def _formats(layout: Layout) -> Iterator[Fault]:
     """Weights must be in a format that the GPU multiplies, or that the engine expands on a GPU of its generation."""
-    weights, activations, gpu = layout.precision.weights, layout.precision.activations, layout.gpu
+    activations, gpu = layout.precision.activations, layout.gpu
     if not layout.refuses("dtype"):
         return
-    if weights != "fp32" and not gpu.computes(weights) and not _expanded(layout):
-        message = f"{gpu.name} does not multiply {weights}, and {layout.engine.title} {layout.engine.version} does not expand it there"
-        yield "UNSUPPORTED_DTYPE_ARCH", message, "choose another format or GPU"
-    if activations in SIXTEEN_BITS and activations != weights and not gpu.computes(activations):
+    for weights in _names(layout):
+        if weights != "fp32" and not gpu.computes(weights.partition("-")[0]) and not _expanded(layout, weights):
+            message = f"{gpu.name} does not multiply {weights}, and {layout.engine.title} {layout.engine.version} does not expand it there"
+            yield "UNSUPPORTED_DTYPE_ARCH", message, "choose another format or GPU"
+    if activations in SIXTEEN_BITS and activations != layout.precision.weights and not gpu.computes(activations):
         yield "UNSUPPORTED_DTYPE_ARCH", f"{gpu.name} does not multiply {activations} activations", "use fp16 activations"
 
 
-def _expanded(layout: Layout) -> bool:
+def _names(layout: Layout) -> tuple[str, ...]:
+    """Formats of the weights as engines tell them apart: FP8 of routed experts in blocks has kernels of its own."""
+    scheme = layout.precision.quantization
+    if scheme is None:
+        return (layout.precision.weights,)
+    routed = scheme.of("expert") if _expert_counts(layout.architecture) else None
+    others = {scheme.weights} if routed is not scheme else set()
+    others |= {other.weights for family, other in scheme.apart if family != "expert"}
+    if routed is not None:
+        others.add("fp8-block-experts" if routed.weights == "fp8" and routed.block is not None else routed.weights)
+    return tuple(sorted(others))
+
+
+def _expanded(layout: Layout, weights: str) -> bool:
     """Whether the engine turns the weights into 16 bits in a kernel that the GPU can run."""
-    weights, gpu, scheme = layout.precision.weights, layout.gpu, layout.precision.quantization
-    if weights in SIXTEEN_BITS:
-        return False
-    blocked = weights == "fp8" and scheme is not None and scheme.block is not None
-    support = layout.engine.format("fp8-block-experts" if blocked and _expert_counts(layout.architecture) else weights)
-    if support is None:
+    gpu, support = layout.gpu, layout.engine.format(weights)
+    if weights in SIXTEEN_BITS or support is None:
         return False
     if gpu.compute_capability is None:
         return gpu.vendor == "amd" and support.amd

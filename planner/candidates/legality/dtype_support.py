@@ -12,14 +12,14 @@ from planner.plan.shape import Degrees
 SIXTEEN_BIT: Final = ("bf16", "fp16", "fp32")
 
 
-def supported(question: Question) -> bool:
-    """Tell whether the weights' format runs on this GPU under this engine version."""
-    gpu, weights = question.gpu, question.precision.weights
+def supported(question: Question, name: str) -> bool:
+    """Tell whether weights of the format `name` run on this GPU under this engine version."""
+    gpu, weights = question.gpu, name.partition("-")[0]
     if weights == "fp32" or gpu.computes(weights):
         return True
     if weights in SIXTEEN_BIT:
         return False
-    support = question.engine.format(format_name(question))
+    support = question.engine.format(name)
     if support is None:
         return False
     if gpu.compute_capability is None:
@@ -27,12 +27,17 @@ def supported(question: Question) -> bool:
     return support.expanded_from is not None and gpu.compute_capability >= support.expanded_from
 
 
-def format_name(question: Question) -> str:
-    """Name of the format in the engine's table: block FP8 of routed experts runs in other kernels than dense FP8."""
+def format_names(question: Question) -> tuple[str, ...]:
+    """Names of the formats in the engine's table: block FP8 of routed experts runs in other kernels than dense FP8."""
     scheme = question.precision.quantization
-    if question.precision.weights == "fp8" and scheme is not None and scheme.block is not None and question.expert_parts():
-        return "fp8-block-experts"
-    return question.precision.weights
+    if scheme is None:
+        return (question.precision.weights,)
+    found = [scheme.weights]
+    if question.expert_parts():
+        experts = scheme.of("expert")
+        blocked = experts.weights == "fp8" and experts.block is not None
+        found = [*(found if experts is not scheme else []), "fp8-block-experts" if blocked else experts.weights]
+    return tuple(dict.fromkeys((*found, *(other.weights for family, other in scheme.apart if family != "expert"))))
 
 
 def check(question: Question, degrees: Degrees) -> Iterator[Diagnostic]:
@@ -42,13 +47,15 @@ def check(question: Question, degrees: Degrees) -> Iterator[Diagnostic]:
     where = f"{gpu.name} (compute capability {gpu.compute_capability})" if gpu.compute_capability is not None else gpu.name
     native = ", ".join(sorted(gpu.dtypes))
     rule = question.engine.rule("dtype")
-    if not supported(question):
-        support = question.engine.format(format_name(question))
+    for name in format_names(question):
+        if supported(question, name):
+            continue
+        support = question.engine.format(name)
         since = f" and {question.engine.title} {question.engine.version} does not expand it there"
         if support is not None and support.expanded_from is not None and gpu.compute_capability is not None:
             since = f"; {question.engine.title} {question.engine.version} expands it from compute capability {support.expanded_from} on"
-        message = f"{format_name(question)} weights: {where} multiplies {native}{since}"
-        hint = "use fp16 weights" if precision.weights == "bf16" else "use 16-bit or 4-bit integer weights, or a newer GPU"
+        message = f"{name} weights: {where} multiplies {native}{since}"
+        hint = "use fp16 weights" if name == "bf16" else "use 16-bit or 4-bit integer weights, or a newer GPU"
         yield from finding(rule, "UNSUPPORTED_DTYPE_ARCH", message, hint)
     if precision.activations in SIXTEEN_BIT and precision.activations != precision.weights and not gpu.computes(precision.activations):
         message = f"{precision.activations} activations: {where} multiplies {native}"

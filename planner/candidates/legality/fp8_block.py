@@ -12,10 +12,8 @@ from planner.plan.shape import Degrees
 
 def check(question: Question, degrees: Degrees) -> Iterator[Diagnostic]:
     """Report matrices cut within a scale block: attention, dense, routed experts and shared experts alike."""
-    scheme = question.precision.quantization
-    if scheme is None or scheme.block is None:
-        return
-    rows, columns = scheme.block
-    for misfit in misfits(question.quantized_tensors(), degrees, rows, columns, "quantization block"):
-        rule = question.engine.rule("fp8_block", misfit.tensor.family)
-        yield from finding(rule, "QUANT_BLOCK_NOT_DIVISIBLE", misfit.message, misfit.hint)
+    for scheme, tensors in question.schemes():
+        rows, columns = scheme.block or (None, None)
+        for misfit in misfits(tensors, degrees, rows, columns, "quantization block"):
+            rule = question.engine.rule("fp8_block", misfit.tensor.family)
+            yield from finding(rule, "QUANT_BLOCK_NOT_DIVISIBLE", misfit.message, misfit.hint)

@@ -20,14 +20,13 @@ def check(question: Question, degrees: Degrees) -> Iterator[Diagnostic]:
 
     These are 8-bit weight-only checkpoints, and FP8 ones on GPUs without FP8 arithmetic. Grouped 4-bit formats have other kernels to fall back on.
     """
-    scheme = question.precision.quantization
-    if scheme is None or scheme.group is not None or scheme.block is not None:
-        return
-    weights = question.precision.weights
-    weight_only = any(word in scheme.method.lower() for word in WEIGHT_ONLY)
-    expanded = weights == "fp8" and question.gpu.vendor == "nvidia" and not question.gpu.computes("fp8")
-    if not expanded and not (weight_only and weights in ("int8", "fp8")):
-        return
-    for misfit in misfits(question.quantized_tensors(), degrees, TILE_OUTPUTS, TILE_INPUTS, "Marlin tile"):
-        hint = f"{misfit.hint}; pipeline stages keep matrices whole"
-        yield from finding(question.engine.rule("kernel_tile"), "KERNEL_TILE", misfit.message, hint)
+    for scheme, tensors in question.schemes():
+        if scheme.group is not None or scheme.block is not None:
+            continue
+        weight_only = any(word in scheme.method.lower() for word in WEIGHT_ONLY)
+        expanded = scheme.weights == "fp8" and question.gpu.vendor == "nvidia" and not question.gpu.computes("fp8")
+        if not expanded and not (weight_only and scheme.weights in ("int8", "fp8")):
+            continue
+        for misfit in misfits(tensors, degrees, TILE_OUTPUTS, TILE_INPUTS, "Marlin tile"):
+            hint = f"{misfit.hint}; pipeline stages keep matrices whole"
+            yield from finding(question.engine.rule("kernel_tile"), "KERNEL_TILE", misfit.message, hint)

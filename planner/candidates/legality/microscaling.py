@@ -12,9 +12,9 @@ from planner.plan.shape import Degrees
 
 def check(question: Question, degrees: Degrees) -> Iterator[Diagnostic]:
     """Report matrices whose inputs are cut within a block, for engines that do not pad that format."""
-    scheme = question.precision.quantization
-    if scheme is None or scheme.group is None or question.precision.weights not in ("mxfp4", "nvfp4", "mxfp8", "mxfp6"):
-        return
-    rule = question.engine.rule("microscaling", question.precision.weights)
-    for misfit in misfits(question.quantized_tensors(), degrees, None, scheme.group, f"{question.precision.weights} block"):
-        yield from finding(rule, "QUANT_GROUP_NOT_DIVISIBLE", misfit.message, misfit.hint)
+    for scheme, tensors in question.schemes():
+        if scheme.group is None or scheme.weights not in ("mxfp4", "nvfp4", "mxfp8", "mxfp6"):
+            continue
+        rule = question.engine.rule("microscaling", scheme.weights)
+        for misfit in misfits(tensors, degrees, None, scheme.group, f"{scheme.weights} block"):
+            yield from finding(rule, "QUANT_GROUP_NOT_DIVISIBLE", misfit.message, misfit.hint)

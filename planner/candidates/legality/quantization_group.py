@@ -12,9 +12,9 @@ from planner.plan.shape import Degrees
 
 def check(question: Question, degrees: Degrees) -> Iterator[Diagnostic]:
     """Report matrices whose inputs are cut within a group: scales would be read for the wrong weights, with or without an error."""
-    scheme = question.precision.quantization
-    if scheme is None or scheme.group is None or question.precision.weights not in ("int4", "int8"):
-        return
-    for misfit in misfits(question.quantized_tensors(), degrees, None, scheme.group, "quantization group"):
-        rule = question.engine.rule("quantization_group", misfit.tensor.family)
-        yield from finding(rule, "QUANT_GROUP_NOT_DIVISIBLE", misfit.message, misfit.hint)
+    for scheme, tensors in question.schemes():
+        if scheme.group is None or scheme.weights not in ("int4", "int8"):
+            continue
+        for misfit in misfits(tensors, degrees, None, scheme.group, "quantization group"):
+            rule = question.engine.rule("quantization_group", misfit.tensor.family)
+            yield from finding(rule, "QUANT_GROUP_NOT_DIVISIBLE", misfit.message, misfit.hint)

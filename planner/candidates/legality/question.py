@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from planner.catalog.architecture import Attention, FeedForward, ModelArchitecture, RecurrentState
+from planner.catalog.architecture import Attention, FeedForward, ModelArchitecture, Quantization, RecurrentState
 from planner.catalog.engines import Engine, EngineRule
 from planner.catalog.gpus import Gpu
 from planner.cost.setting import Precision
@@ -39,24 +39,24 @@ class Question:
         parts = (kind.feed_forward for kind, _ in self.architecture.kind_counts())
         return tuple(dict.fromkeys(part for part in parts if part is not None and part.experts))
 
-    def quantized_tensors(self) -> tuple[Tensor, ...]:
-        """Matrices of the layers that are stored quantized and cut over ranks, each shape once.
+    def schemes(self) -> tuple[tuple[Quantization, tuple[Tensor, ...]], ...]:
+        """Every scheme of the checkpoint with the matrices of the layers that it stores and that ranks cut, each shape once.
 
         A mixer known by its number of weights alone (`mixer`) is no matrix, so no width of it can be judged.
         """
-        scheme = self.precision.quantization
-        if scheme is None:
+        main = self.precision.quantization
+        if main is None:
             return ()
-        kept = {*scheme.kept_high, "norm"}
-        found: dict[tuple[str, int, int], Tensor] = {}
+        kept = {*main.kept_high, "norm"}
+        found: dict[Quantization, dict[tuple[str, int, int], Tensor]] = {}
         for kind, _ in self.architecture.kind_counts():
             for tensor in layer_tensors(kind, self.architecture.hidden_size):
-                if tensor.kept_high or tensor.family in kept or tensor.name in kept or tensor.name == "mixer":
+                if tensor.kept_high or tensor.dtype is not None or tensor.family in kept or tensor.name in kept or tensor.name == "mixer":
                     continue
                 if tensor.split is Split.REPLICATED or tensor.columns == 1:
                     continue
-                found.setdefault((tensor.name, tensor.rows, tensor.columns), tensor)
-        return tuple(found.values())
+                found.setdefault(main.of(tensor.family), {}).setdefault((tensor.name, tensor.rows, tensor.columns), tensor)
+        return tuple((scheme, tuple(tensors.values())) for scheme, tensors in found.items())
 
 
 Rule = Callable[[Question, Degrees], Iterator[Diagnostic]]

@@ -9,6 +9,7 @@ from typing import Final
 
 from planner.candidates.legality import (
     attention_dp,
+    compressed,
     cross_attention,
     dtype_support,
     experts,
@@ -57,6 +58,8 @@ RULES: Final[Mapping[str, tuple[Rule, Key]]] = {
     "dtype": (dtype_support.check, _nothing),
     "heads": (heads.check, _tensor),
     "kv_heads": (kv_heads.check, _tensor),
+    "compressed_attention": (compressed.support, _pipeline),
+    "output_groups": (compressed.output_groups, _tensor),
     "recurrent_groups": (recurrent_groups.check, _tensor),
     "vocabulary": (vocabulary.check, _tensor),
     "fp8_block": (fp8_block.check, _stage),

@@ -17,6 +17,8 @@ MATRICES: Final = {
     "k_proj": "k projection",
     "v_proj": "v projection",
     "o_proj": "attention output projection",
+    "o_a_proj": "grouped output projection",
+    "o_b_proj": "attention output projection",
     "gate_up_proj": "dense gate and up projection",
     "down_proj": "dense down projection",
     "expert_gate_up_proj": "expert gate and up projection",

@@ -115,6 +115,8 @@ FAMILIES: Final[dict[str, Family]] = {
     "kimi_k25": _MLA,
     "glm_moe_dsa": _MLA,
     "glm4_moe_lite": _MLA,
+    "deepseek_v4": replace(_LLAMA, mixer="compressed"),
+    "deepseek_ref": replace(_LLAMA, mixer="compressed"),  # the same in converted checkpoints
     "kimi_linear": replace(_MLA, mixer="kimi_linear"),
     "starcoder2": replace(_LLAMA, tied=True, gated=False, attention_bias=True, mlp_bias=True, window="all"),
     "nemotron": replace(_LLAMA, gated=False),
@@ -142,9 +144,8 @@ UNMODELLED: Final[dict[str, str]] = {
     "compress_ratios": "attention over compressed tokens",
 }
 
-# Families whose attention keeps compressed tokens of several rates beside a window: no capacity formula here covers them.
-COMPRESSED: Final = frozenset({"deepseek_v4", "deepseek_ref"})
-COMPRESSION_FIELDS: Final = ("compress_ratios", "o_lora_rank", "o_groups")
+# Of these, what the reader of one kind of mixer covers.
+MODELLED_BY: Final[dict[str, str]] = {"cross_attention_layers": "cross", "compress_ratios": "compressed"}
 
 # Families of an encoder beside a decoder; what they cost is another model than that of a decoder alone.
 ENCODER_DECODERS: Final = frozenset(

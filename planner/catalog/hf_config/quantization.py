@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from planner.catalog.architecture import Quantization
-from planner.catalog.hf_config.excluded import kept_high, kept_in_layers
+from planner.catalog.hf_config.excluded import ALWAYS, kept_high, kept_in_layers
 from planner.catalog.hf_config.fields import Fields
+from planner.catalog.hf_config.several_formats import deepseek_v4, listed_layers
 
 # One scale of each scheme [B]: fp32 for fp8 blocks, fp16 plus a packed 4-bit zero point for AWQ and GPTQ, e4m3 for NVFP4, e8m0 for MXFP4.
 FP8_BLOCK_SCALE = 4.0
@@ -32,6 +33,8 @@ def read_quantization(fields: Fields, layers: int) -> Quantization | None:
         return None
     excluded = _excluded(scheme, sidecar)
     cache = _kv_cache(scheme) or _kv_cache(sidecar)
+    if scheme is not None and method == "fp8" and fields.text("model_type") in {"deepseek_v4", "deepseek_ref"}:
+        return deepseek_v4(fields, scheme, Quantization("fp8", "fp8", _block(scheme), None, FP8_BLOCK_SCALE, ALWAYS, cache))
     if algorithm is not None and method in {None, "modelopt", "modelopt_fp4", "fp8"}:
         return _modelopt(first, scheme, sidecar, algorithm.upper(), excluded, layers, cache)
     return _by_method(first, str(method).lower(), excluded, layers, cache)
@@ -96,7 +99,7 @@ def _modelopt(
 
 
 def _mixed(first: Fields, scheme: Fields | None, sidecar: Fields | None, kept: tuple[str, ...], cache: str | None) -> Quantization | None:
-    """Mixed precision names every quantized module; it can be counted where they all turn out alike."""
+    """Mixed precision names every quantized module; it can be counted where they all turn out alike, or all of a family."""
     layered = next((part.nested("quantized_layers") for part in (scheme, sidecar) if part and part.has("quantized_layers")), None)
     if layered is None:
         first.lack("quantized_layers")
@@ -106,10 +109,7 @@ def _mixed(first: Fields, scheme: Fields | None, sidecar: Fields | None, kept: t
         return Quantization("modelopt", "nvfp4", group=_group(sidecar, 16) or 16, scale_bytes=NVFP4_SCALE, kept_high=kept, kv_cache=cache)
     if found == {"FP8"}:
         return Quantization("modelopt", "fp8", kept_high=kept, kv_cache=cache)
-    first.unknown(
-        "quantized_layers", f"mixes {', '.join(sorted(found)) or 'nothing'}: several number formats in one checkpoint are not modelled"
-    )
-    return None
+    return listed_layers(layered, kept, cache)
 
 
 def _kept(part: Fields, excluded: list[str], layers: int) -> tuple[str, ...]:

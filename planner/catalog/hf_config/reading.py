@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, Quantization, RecurrentState
 from planner.catalog.hf_config import feed_forward, recurrent
 from planner.catalog.hf_config.attention import global_attention, latent_attention, plain_attention, windowed
-from planner.catalog.hf_config.families import COMPRESSED, COMPRESSION_FIELDS, ENCODER_DECODERS, FAMILIES, UNMODELLED, Family
+from planner.catalog.hf_config.compressed import compressed_layers
+from planner.catalog.hf_config.families import ENCODER_DECODERS, FAMILIES, MODELLED_BY, UNMODELLED, Family
 from planner.catalog.hf_config.fields import INVALID, LARGEST, MOST_LAYERS, Fields
 from planner.catalog.hf_config.mixers import CHUNKED, CROSS, EXPERTS, FULL, MLP, RECURRENT, SLIDING, mixers, window_size
 from planner.catalog.hf_config.nas import searched_layers
@@ -56,6 +57,7 @@ def read_hf_config(config: Mapping[str, object], name: str, source: str) -> Mode
     hidden = fields.need("hidden_size", "n_embd", "d_model", maximum=1_048_576)
     layers = fields.need("num_hidden_layers", "n_layer", "n_layers", "num_layers", maximum=MOST_LAYERS)
     sequence = _layers(fields, family, model_type, hidden, layers)
+    prediction = sequence.pop() if len(sequence) > layers else None
     for position, families in read_kept_layers(fields, layers).items():
         sequence[position] = replace(sequence[position], kept_high=families)
     if family.mixer == "cross":
@@ -75,9 +77,10 @@ def read_hf_config(config: Mapping[str, object], name: str, source: str) -> Mode
         source=source,
         quantization=_with_mixers(read_quantization(fields, layers), family),
         vision=read_vision(outer),
-        residual_streams=_residual_streams(fields, layers),
+        residual_streams=_residual_streams(fields, sequence),
         nextn_layers=fields.check("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers", minimum=0, maximum=MOST_LAYERS)
         or 0,
+        prediction_layer=prediction,
     )
     fields.raise_faults(name)
     return replace(architecture, notes=tuple(fields.notes))
@@ -97,14 +100,12 @@ def _family(fields: Fields, model_type: str) -> Family:
         fields.lack("model_type")
         return Family()
     family = FAMILIES.get(model_type, Family())
-    if model_type in COMPRESSED:
-        fields.lack(*(field for field in COMPRESSION_FIELDS if not fields.has(field)))
     for key, part in UNMODELLED.items():
-        if fields.config.get(key) and not (key == "cross_attention_layers" and family.mixer == "cross"):
+        if fields.config.get(key) and MODELLED_BY.get(key) != family.mixer:
             fields.unknown(key, f"gives the model {part}, which is not modelled")
     if model_type in ENCODER_DECODERS:
         fields.unknown("model_type", f"is {model_type!r}, an encoder beside a decoder", "models that are a decoder alone can be planned")
-    elif model_type not in FAMILIES and model_type not in COMPRESSED:
+    elif model_type not in FAMILIES:
         fields.unknown("model_type", f"is {model_type!r}, a family that is not known here", _nearest_family(model_type))
     return family
 
@@ -145,10 +146,10 @@ def _with_mixers(quantization: Quantization | None, family: Family) -> Quantizat
     return replace(quantization, kept_high=tuple(dict.fromkeys((*quantization.kept_high, "recurrent"))))
 
 
-def _residual_streams(fields: Fields, layers: int) -> int:
-    """Hidden states that a token carries: with residuals over blocks of layers the sum of every finished block beside the running one."""
+def _residual_streams(fields: Fields, sequence: Sequence[LayerKind]) -> int:
+    """Hidden states that a token carries: with residuals over blocks of layers the sum of every finished block beside the running one; else those that its layers mix."""
     block = fields.check("attn_res_block_size", maximum=MOST_LAYERS)
-    return 1 if block is None else 1 + -(-layers // block)
+    return max((kind.mixed_streams for kind in sequence), default=1) if block is None else 1 + -(-len(sequence) // block)
 
 
 def _dtype(fields: Fields) -> str:
@@ -164,9 +165,11 @@ def _dtype(fields: Fields) -> str:
 
 
 def _layers(fields: Fields, family: Family, model_type: str, hidden: int, layers: int) -> list[LayerKind]:
-    """Build every layer, first to last."""
+    """Build every layer, first to last; after them a prediction layer where that is unlike the last one."""
     if family.mixer == "nas":
         return searched_layers(fields, hidden, layers)
+    if family.mixer == "compressed":
+        return compressed_layers(fields, feed_forward.experts(fields, family, model_type), layers)
     kinds = mixers(fields, family, model_type, layers)
     has_experts = feed_forward.expert_layers(fields, model_type, layers)
     blocks = family.mixer == "nemotron_h"
