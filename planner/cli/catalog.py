@@ -92,7 +92,7 @@ def _models() -> Iterator[dict[str, Any]]:
             "heads": heads,
             "kv_heads": "/".join(map(str, kv_heads)),
             "experts": experts,
-            "weights": model.quantization.weights if model.quantization is not None else model.dtype,
+            "weights": "/".join(model.quantization.formats) if model.quantization is not None else model.dtype,
             "context": model.max_position,
             "source": model.source,
         }

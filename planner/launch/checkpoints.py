@@ -22,13 +22,22 @@ QUANTIZED_WHILE_LOADING = frozenset({"vllm", "sglang"})
 class Checkpoint:
     """What is loaded: `model` is a Hugging Face id or a path, `dtype` 16 bits other than the checkpoint's own, `quantization` what the engine makes of it.
 
-    `kv_cache` is the plan's format of the KV cache, None where it is what the engine takes by itself.
+    `kv_cache` is the plan's format of the KV cache, None where it is what the engine takes by itself. `compressed` = its layers are over compressed tokens.
     """
 
     model: str
     dtype: str | None = None
     quantization: str | None = None
     kv_cache: str | None = None
+    compressed: bool = False
+
+
+def over_compressed_tokens(name: str) -> bool:
+    """Tell whether a model of the catalog attends to compressed tokens; a model given as a config file is none of it."""
+    try:
+        return model(name).compressed
+    except PlannerError:
+        return False
 
 
 def checkpoint_of(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.catalog.engines import Engine, engine
 from planner.catalog.gpus import Gpu, gpu
 from planner.diagnostics import Diagnostic, PlannerError
-from planner.launch.checkpoints import Checkpoint, checkpoint_of
+from planner.launch.checkpoints import Checkpoint, checkpoint_of, over_compressed_tokens
 from planner.launch.directory import LaunchOptions, refusal
 from planner.launch.names import name_faults, node_faults
 from planner.plan.document import DeploymentDocument, MemoryDocument, PlanDocument, RankDocument, ReplicaDocument, ShapeDocument
@@ -134,7 +134,8 @@ def _deployment(
         assert limits is not None
         key = (shape.weights_dtype, shape.kv_dtype, replica.memory.weights_gib)
         if key not in checkpoints:
-            checkpoints[key], told = checkpoint_of(deployment, replica, rules, options.model_paths.get(deployment.name))
+            found, told = checkpoint_of(deployment, replica, rules, options.model_paths.get(deployment.name))
+            checkpoints[key] = replace(found, compressed=over_compressed_tokens(deployment.model))
             notes += told
         shares = tuple(_shares(rules.name, shape, replica.ranks, nodes))
         slot = _free_slot(taken, [share.node.name for share in shares])

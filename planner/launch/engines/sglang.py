@@ -65,6 +65,8 @@ def settings(replica: Replica, *, server: bool) -> list[tuple[str, ...]]:
         found.append(option("--quantization", checkpoint.quantization))
     if checkpoint.kv_cache is not None:
         found.append(option("--kv-cache-dtype", KV_CACHES[checkpoint.kv_cache]))
+    if checkpoint.compressed:
+        found.append(("--trust-remote-code",))
     found += [
         option("--context-length", limits.max_model_len),
         option("--max-running-requests", replica.sequences_per_rank * shape.dp),

@@ -4,7 +4,9 @@ A replica on one node is one command. Data-parallel ranks that each fit a node a
 with `--nnodes` and `--node-rank` over processes (`mp`), without Ray. Nodes but the first run `--headless`. `--max-num-seqs` and `--max-num-batched-tokens`
 hold for one data-parallel rank.
 
-Source: vLLM 0.12 engine arguments, docs/serving/data_parallel_deployment.md and docs/serving/parallelism_scaling.md.
+DeepSeek-V4 wants pages of 256 tokens and its own tokenizer.
+
+Source: vLLM 0.12 engine arguments, vLLM blog on DeepSeek-V4 (2026-04-24), docs/serving/data_parallel_deployment.md and docs/serving/parallelism_scaling.md.
 """
 
 from __future__ import annotations
@@ -96,6 +98,8 @@ def settings(replica: Replica, *, head: bool, positional: bool) -> list[tuple[st
         found.append(option("--quantization", checkpoint.quantization))
     if checkpoint.kv_cache is not None:
         found.append(option("--kv-cache-dtype", KV_CACHES[checkpoint.kv_cache]))
+    if checkpoint.compressed:
+        found += [option("--block-size", 256), option("--tokenizer-mode", "deepseek_v4"), ("--trust-remote-code",)]
     found += [
         option("--max-model-len", limits.max_model_len),
         option("--max-num-seqs", replica.sequences_per_rank),
