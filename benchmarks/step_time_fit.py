@@ -14,7 +14,8 @@ from planner.catalog.architecture import AttentionKind
 from planner.catalog.step_times import StepConstants, step_constants
 from planner.cost.closed_loop import Step, step_times
 from planner.cost.compute import kernel_dtype
-from planner.cost.tensors import EXPERT_SPLITS, layer_tensors
+from planner.cost.tensor import EXPERT_SPLITS
+from planner.cost.tensors import layer_tensors
 
 GENERATIONS = {
     "hopper": ("H100-SXM-80GB", "H200-SXM-141GB"),

@@ -14,7 +14,8 @@ from planner.calculators.hardware import MOST_DOMAIN, Hardware, LinkFit, hardwar
 from planner.candidates.batches import Targets
 from planner.candidates.settings import PoolSetting, batched_tokens, model_length, sequences_asked, utilization
 from planner.catalog.architecture import ModelArchitecture
-from planner.catalog.engines import Engine, engine, engine_for
+from planner.catalog.engine_choice import engine_for
+from planner.catalog.engines import Engine, engine
 from planner.catalog.gpus import Gpu, gpu
 from planner.catalog.links import NIC_KINDS, Link, link
 from planner.cost.setting import Setting

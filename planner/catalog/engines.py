@@ -78,7 +78,7 @@ class Engine:
     buffers of a whole step, as wide as the model, live at the peak of a layer, `pipeline_buffers` how many more between stages. `expert_workspace` tells whether the buffers of
     the experts are `freed` after each layer or `kept` beside the sampler's (but for the formats of `workspace_freed_for`). `position_table_bytes` is what an entry of the
     table of rotary positions takes; `rounds_allocations` tells whether weights are held by PyTorch's allocator; `latent_products` tells whether latent attention of FP8 checkpoints keeps its up projections multiplied into those of the query and the output.
-    Prompts up to `whole_prompts_up_to` tokens run in one step, longer contexts in steps of `long_prompt_chunk`; 0 = steps of max_num_batched_tokens throughout.
+    Models over compressed tokens run from version `compressed_attention_from` on. Prompts up to `whole_prompts_up_to` tokens run in one step, longer contexts in steps of `long_prompt_chunk`; 0 = steps of max_num_batched_tokens throughout.
     `graphs_inside_budget` and `activations_inside_budget` tell whether the engine takes that memory out of its own budget, or leaves it to
     what the budget does not claim.
     """
@@ -122,6 +122,7 @@ class Engine:
     latent_products: bool
     whole_prompts_up_to: int
     long_prompt_chunk: int
+    compressed_attention_from: str
     rounds_allocations: bool
     graphs_inside_budget: bool
     activations_inside_budget: bool
@@ -205,43 +206,15 @@ def engine(name: str, version: str | None = None) -> Engine:
     PlannerError
         UNKNOWN_ENGINE with the nearest names.
     """
-    return _engine(*_parted(name, version))
+    return _engine(*parted(name, version))
 
 
-def _parted(name: str, version: str | None) -> tuple[str, str | None]:
+def parted(name: str, version: str | None) -> tuple[str, str | None]:
     """Name and version of an engine whose name may carry its version."""
     words = re.split(r"[\s@=]+", name.strip(), maxsplit=1)
     if version is None and len(words) == 2 and version_key(words[1]):
         return words[0], words[1]
     return name, version
-
-
-def engine_for(name: str, architecture: ModelArchitecture) -> Engine:
-    """Look up an engine to run a model with: in the version that its name carries, else in one that runs the model (`version_for`).
-
-    Raises
-    ------
-    PlannerError
-        UNKNOWN_ENGINE with the nearest names.
-    """
-    bare, version = _parted(name, None)
-    return engine(bare, version_for(bare, version, architecture))
-
-
-def version_for(name: str, version: str | None, architecture: ModelArchitecture) -> str | None:
-    """Version of an engine that runs a model: the one named; None = the default one, but for models whose attention came later.
-
-    Raises
-    ------
-    PlannerError
-        UNKNOWN_ENGINE with the nearest names.
-    """
-    found = engine(name, version)
-    rule = found.rule("compressed_attention")
-    if version is not None or not architecture.compressed or rule is None or rule.effect != "error":
-        return version
-    newer: str = _tables()[found.name]["compressed_attention_from"]
-    return newer
 
 
 @cache
@@ -320,6 +293,7 @@ _PLAIN: Final = (
     "latent_products",
     "whole_prompts_up_to",
     "long_prompt_chunk",
+    "compressed_attention_from",
     "rounds_allocations",
     "constants_source",
 )

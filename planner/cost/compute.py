@@ -17,7 +17,8 @@ from planner.catalog.gpus import Gpu
 from planner.catalog.step_times import StepConstants, of_dtype, read_share
 from planner.cost.memory_weights import is_kept_high, tensor_bytes
 from planner.cost.setting import FloatArray, Precision, Setting, ShapeArrays
-from planner.cost.tensors import EXPERT_SPLITS, Tensor, head_tensors, layer_tensors, rank_share
+from planner.cost.tensor import EXPERT_SPLITS, Tensor
+from planner.cost.tensors import head_tensors, layer_tensors, rank_share
 from planner.diagnostics import Diagnostic, PlannerError
 
 MOVED_BYTES = 2.0  # per element of a hidden state on its way into and out of experts

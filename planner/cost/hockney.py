@@ -36,7 +36,8 @@ from planner.cost.memory_weights import model_bytes, tensor_bytes
 from planner.cost.paper import ONE_SHOT_START, bubble
 from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays, TimesTable
 from planner.cost.speculation import draft_setting
-from planner.cost.tensors import EXPERT_SPLITS, layer_tensors, model_parameters
+from planner.cost.tensor import EXPERT_SPLITS
+from planner.cost.tensors import layer_tensors, model_parameters
 from planner.topology.paths import LinkPath
 
 ACHIEVED_FLOPS: Final = 600.0 / 989.0  # 600 TFLOP/s reached on an H100 whose data sheet says 989, alpha-beta calculator notes

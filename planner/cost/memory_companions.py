@@ -16,7 +16,8 @@ from planner.catalog.architecture import Adapters, Draft, LayerKind
 from planner.catalog.engines import Engine
 from planner.cost.memory_kv import kv_bytes_per_sequence
 from planner.cost.setting import FloatArray, IntArray, Precision
-from planner.cost.tensors import Split, layer_tensors
+from planner.cost.tensor import Split
+from planner.cost.tensors import layer_tensors
 
 ADAPTER_BYTES: Final = 2.0
 ADAPTED: Final = frozenset({"attention", "mlp", "shared_expert", "recurrent"})

@@ -15,7 +15,8 @@ from planner.catalog.dtypes import bytes_per_element
 from planner.catalog.engines import NO_PADDING, Engine
 from planner.cost.memory_companions import adapter_bytes, draft_precision, draft_ranks
 from planner.cost.setting import Precision
-from planner.cost.tensors import EXPERT_SPLITS, Split, Tensor, embedding_tensors, head_tensors, layer_tensors, rank_share
+from planner.cost.tensor import EXPERT_SPLITS, Split, Tensor
+from planner.cost.tensors import embedding_tensors, head_tensors, layer_tensors, rank_share
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

@@ -15,7 +15,8 @@ from planner.cost.decode import attention_seconds, prompt_attention_seconds
 from planner.cost.pipeline_split import distinct_splits
 from planner.cost.prefill import new_prompt_tokens, output_tokens
 from planner.cost.setting import FloatArray, Setting, ShapeArrays
-from planner.cost.tensors import EXPERT_SPLITS, layer_tensors
+from planner.cost.tensor import EXPERT_SPLITS
+from planner.cost.tensors import layer_tensors
 
 # Rows of an array of parts, shape [4, n].
 COMPUTE, TP_COMM, EP_COMM, FIXED = range(4)

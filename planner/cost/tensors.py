@@ -29,25 +29,6 @@ from planner.catalog.architecture import Attention, AttentionKind, FeedForward, 
 from planner.cost.compressed_tensors import compressed_attention, head_streams, layer_streams, routing_tables
 from planner.cost.tensor import EXPERT_SPLITS, Split, Tensor
 
-__all__ = [
-    "EXPERT_SPLITS",
-    "Split",
-    "Tensor",
-    "active_layer_parameters",
-    "active_parameters",
-    "attention_tensors",
-    "count_parameters",
-    "embedding_tensors",
-    "feed_forward_tensors",
-    "head_tensors",
-    "layer_parameters",
-    "layer_tensors",
-    "model_parameters",
-    "padded_vocabulary",
-    "rank_share",
-    "recurrent_tensors",
-]
-
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 

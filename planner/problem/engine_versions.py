@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.catalog.architecture import ModelArchitecture
-from planner.catalog.engines import engine, version_for
+from planner.catalog.engine_choice import version_for
+from planner.catalog.engines import engine
 from planner.diagnostics import Diagnostic, Place, Severity
 from planner.problem.documents import Problem
 

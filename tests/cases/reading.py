@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from planner.catalog.architecture import ModelArchitecture, Quantization, VisionTower
 from planner.catalog.engines import Engine, engine
 from planner.catalog.hf_config import read_hf_config
+from planner.catalog.models import model
 from planner.cost.setting import Precision
 from planner.plan.shape import Degrees
 
@@ -21,7 +22,9 @@ def table(name: str) -> list[dict[str, Any]]:
 
 
 def architecture_of(case: dict[str, Any]) -> ModelArchitecture:
-    """Understand the config of a case, with its quantization and vision tower."""
+    """Understand the config of a case, with its quantization and vision tower; or the entry of the catalog that it names."""
+    if "model" in case:
+        return model(case["model"])
     config = dict(case["config"])
     if "family" in case:
         config["model_type"] = case["family"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.catalog.architecture import Attention, AttentionKind, FeedForward, LayerKind, ModelArchitecture, Quantization, VisionTower
+from planner.catalog.architecture import VisionTower
 from planner.catalog.engines import engine
 from planner.catalog.models import model
 from planner.cost.memory_detail import longest_sequence, memory_by_stage, memory_diagnostics, one_shape, reported_tokens
@@ -137,13 +137,9 @@ def test_a_laptop_gpu_needs_an_absolute_headroom():
     assert "GRAPH_MEM" in codes(setting, TP1)
 
 
-def test_kv_of_one_latent_is_independent_of_tp():
+def test_kv_of_compressed_tokens_is_independent_of_tp():
     """vllm-project/recipes#762: DP8 with EP8 holds 7.7 times the tokens of TP8 with EP8 (DeepSeek-V4-Flash on eight B200)."""
-    attention = Attention(AttentionKind.MLA, 64, 1, 512, 512, q_lora_rank=1024, kv_lora_rank=448, nope_head_dim=448, rope_head_dim=64)
-    kind = LayerKind(attention=attention, feed_forward=FeedForward(experts=256, experts_per_token=6, expert_width=2048, shared_width=2048))
-    scheme = Quantization("fp8", "fp8", block=(128, 128), scale_bytes=4.0)
-    flash = ModelArchitecture("one latent", "deepseek_v4", 4096, 129280, (kind,), (0,) * 43, False, 1048576, "bf16", "as reported", scheme)
-    setting = setting_of(flash, card("b200-180gb"), "vllm 0.25", 0.95, prompt=65536, kv_cache="fp8")
+    setting = setting_of(model("deepseek-v4-flash"), card("b200-180gb"), "vllm 0.25", 0.95, prompt=65536, kv_cache="fp8")
     together = memory_of(setting, Degrees(8, 1, 8), 8)
     apart = memory_of(setting, Degrees(1, 1, 8, 8), 8)
     assert 7.0 <= apart.max_sequences[0] / together.max_sequences[0] <= 8.0

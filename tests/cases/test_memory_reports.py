@@ -45,8 +45,7 @@ def asked_of(report, layout):
 
 @pytest.fixture
 def answer(tmp_path, capsys):
-    for config in ("405b-fp8-july-2024.json", "one-latent.json"):
-        shutil.copy(HERE / config, tmp_path)
+    shutil.copy(HERE / "405b-fp8-july-2024.json", tmp_path)
 
     def solve(problem):
         path = tmp_path / "report.json"
@@ -83,7 +82,7 @@ def test_the_command_gives_the_verdict_of_the_report(answer, report, layout):
             assert 0 < free <= layout["most_kv"]
 
 
-def test_one_latent_on_data_parallel_ranks_holds_eight_times_as_much(answer):
+def test_compressed_tokens_on_data_parallel_ranks_holds_eight_times_as_much(answer):
     """vllm-project/recipes#762: DP8 with EP8 holds 7.7 times what TP8 with EP8 holds."""
     report = next(item for item in REPORTS if item["source"] == "vllm-project/recipes#762")
     held = [

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from planner.catalog.architecture import Quantization
-from planner.catalog.engines import _tables, engine, engine_for, engine_names, engines, matches, version_for, version_key
+from planner.catalog.engine_choice import engine_for, version_for
+from planner.catalog.engines import _tables, engine, engine_names, engines, matches, version_key
 from planner.catalog.gpus import gpu
 from planner.catalog.models import model
 from planner.diagnostics import PlannerError

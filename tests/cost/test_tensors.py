@@ -10,9 +10,8 @@ from planner.catalog.engines import engine
 from planner.catalog.models import model
 from planner.cost.memory_weights import bytes_per_rank, element_bytes, layer_bytes, layer_rank_bytes, model_bytes, rank_weights
 from planner.cost.setting import Precision
+from planner.cost.tensor import Split, Tensor
 from planner.cost.tensors import (
-    Split,
-    Tensor,
     active_layer_parameters,
     active_parameters,
     attention_tensors,

@@ -10,7 +10,8 @@ from planner.catalog.architecture import Attention, FeedForward, ModelArchitectu
 from planner.catalog.engines import Engine, EngineRule
 from planner.catalog.gpus import Gpu
 from planner.cost.setting import Precision
-from planner.cost.tensors import EXPERT_SPLITS, Split, Tensor, layer_tensors
+from planner.cost.tensor import EXPERT_SPLITS, Split, Tensor
+from planner.cost.tensors import layer_tensors
 from planner.diagnostics import Diagnostic, Severity
 from planner.plan.shape import Degrees
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.candidates.legality.question import LARGEST_HINTED, cut_inputs, cut_width, degrees_that, ranks_of
-from planner.cost.tensors import EXPERT_SPLITS, Split, Tensor
+from planner.cost.tensor import EXPERT_SPLITS, Split, Tensor
 from planner.plan.shape import Degrees
 
 MATRICES: Final = {
