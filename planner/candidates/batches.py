@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from planner.cost.setting import FloatArray, IntArray, ShapeArrays, TimesTable
+from planner.cost.setting import FloatArray, IntArray, TimesTable
 from planner.cost.tails import tails
 
-Evaluate = Callable[[ShapeArrays], TimesTable]
+Judge = Callable[[IntArray, IntArray], TimesTable]
+"""Times of rows of a table at a batch each."""
 
-FAN = 12  # batches tried at once: two or three rounds find any batch up to a thousand
+NARROWING = 16  # share of the interval that lies on either side of the batch which is guessed to be the largest
+GUESSES = 4  # rounds of guessing; where the times jump, the interval is cut evenly after that
+FAN = 12  # into so many parts
 
 
 @dataclass(frozen=True)
@@ -43,48 +46,67 @@ class Targets:
         found = tails(times, *self.jitter, seed=self.seed, percentiles=(self.percentile,))
         return found.tpot[:, 0], found.ttft[:, 0]
 
-    def latency_met(self, times: TimesTable) -> NDArray[np.bool_]:
-        """Shapes whose TPOT and TTFT are within the targets, as booleans [n]."""
+    def latency_used(self, times: TimesTable) -> FloatArray:
+        """How much of the tighter of the two latency targets each shape takes [n]: up to 1 where it meets both, above where it misses one."""
         tpot, ttft = self.judged(times)
-        return (tpot <= self.tpot) & (ttft <= self.ttft)
+        met = (tpot <= self.tpot) & (ttft <= self.ttft)
+        with np.errstate(invalid="ignore"):
+            used = np.fmax(tpot / self.tpot, ttft / self.ttft)
+        return np.where(met, np.fmin(used, 1.0), np.where(used > 1.0, used, np.inf))
+
+    @property
+    def latency_asked(self) -> bool:
+        """Whether any latency is asked for at all."""
+        return math.isfinite(self.tpot) or math.isfinite(self.ttft)
 
 
-def with_batch(shapes: ShapeArrays, batch: IntArray) -> ShapeArrays:
-    """The same shapes at another batch [n]."""
-    return replace(shapes, batch=batch)
+def largest_batch(judge: Judge, most: IntArray, targets: Targets) -> IntArray:
+    """Largest batch from 1 to `most` [n] at which each row meets its latency targets; 0 where not even one sequence does.
 
-
-def select(shapes: ShapeArrays, rows: NDArray[np.bool_] | IntArray) -> ShapeArrays:
-    """Rows of a table of shapes."""
-    return ShapeArrays(**{name: getattr(shapes, name)[rows] for name in ShapeArrays.__dataclass_fields__})
-
-
-def largest_batch(evaluate: Evaluate, shapes: ShapeArrays, most: IntArray, targets: Targets) -> IntArray:
-    """Largest batch from 1 to `most` [n] at which each shape meets its latency targets; 0 where not even one sequence does.
-
-    Step times never fall when the batch grows, so the interval can be cut: each round tries `FAN` batches of every open shape in one
-    evaluation, whose cost hardly depends on the number of rows, and keeps the part between the last that meets and the first that misses.
+    Step times never fall when the batch grows, so that the answer lies between a batch that meets them and one that misses. One sequence and the most are tried
+    first; then, since times grow almost linearly, batches around the one where the line between both ends crosses the target. What is tried of a row depends on
+    that row only, not on those asked about beside it.
     """
-    low = np.zeros_like(most)
-    high = most.copy()
-    while (rows := np.flatnonzero(low < high)).size:
-        width = high[rows] - low[rows]
-        parts = np.arange(1, FAN + 1)
-        trial = low[rows, None] + np.maximum(-(-width[:, None] * parts // FAN), 1)
-        # Where fewer batches than `FAN` are left, some are named twice: a batch that repeats the one before it is not evaluated again.
+    if not targets.latency_asked:
+        return np.maximum(most, 0)
+    low, high = np.zeros_like(most), np.maximum(most, 0) + 1
+    below, above = np.zeros(most.shape), np.full(most.shape, np.inf)
+    number = 0
+    while (rows := np.flatnonzero(high - low > 1)).size:
+        trial = _trials(number, low[rows], high[rows], below[rows], above[rows])
+        # Where fewer batches are left than are tried, some are named twice: a batch that repeats the one before it is not evaluated again.
         fresh = np.ones(trial.shape, dtype=bool)
         np.not_equal(trial[:, 1:], trial[:, :-1], out=fresh[:, 1:])
-        asked = with_batch(select(shapes, np.repeat(rows, np.count_nonzero(fresh, axis=1))), trial[fresh])
-        met = targets.latency_met(evaluate(asked))[np.cumsum(fresh).reshape(trial.shape) - 1]
-        first_miss = np.where(met.all(axis=1), FAN, np.argmin(met, axis=1))
-        index = np.arange(rows.size)
-        below = np.where(first_miss > 0, trial[index, np.maximum(first_miss - 1, 0)], low[rows])
-        above = np.where(first_miss < FAN, trial[index, np.minimum(first_miss, FAN - 1)] - 1, below)
-        low[rows], high[rows] = below, np.maximum(above, below)
+        used = targets.latency_used(judge(np.repeat(rows, np.count_nonzero(fresh, axis=1)), trial[fresh]))
+        used = used[np.cumsum(fresh).reshape(trial.shape) - 1]
+        missed = used > 1.0
+        first = np.where(missed.any(axis=1), np.argmax(missed, axis=1), trial.shape[1])
+        met, lost = np.flatnonzero(first > 0), np.flatnonzero(first < trial.shape[1])
+        low[rows[met]], below[rows[met]] = trial[met, first[met] - 1], used[met, first[met] - 1]
+        high[rows[lost]], above[rows[lost]] = trial[lost, first[lost]], used[lost, first[lost]]
+        number += 1
     return low
 
 
-def efficient_batch(evaluate: Evaluate, shapes: ShapeArrays, batch: IntArray, targets: Targets) -> IntArray:
+def _trials(number: int, low: IntArray, high: IntArray, below: FloatArray, above: FloatArray) -> IntArray:
+    """Batches to try in one round, rising from left to right [n, k], between `low` that meets the targets and `high` that misses them.
+
+    `below` and `above` are how much of the targets the ends take.
+    """
+    width = high - low
+    if not number:
+        trial = np.stack((np.ones_like(low), high - 1), axis=1)
+    elif number > GUESSES:
+        trial = low[:, None] + width[:, None] * np.arange(1, FAN + 1) // (FAN + 1)
+    else:
+        reach = np.where(np.isfinite(above), (1.0 - below) / (np.where(np.isfinite(above), above, 2.0) - below), 0.5)
+        guess = low + (reach * width).astype(np.int64)
+        around = np.maximum(width // NARROWING, 1)
+        trial = np.stack((guess - around, guess, guess + around), axis=1)
+    return np.asarray(np.clip(trial, (low + 1)[:, None], (high - 1)[:, None]), dtype=np.int64)
+
+
+def efficient_batch(judge: Judge, batch: IntArray, targets: Targets) -> IntArray:
     """Lower each batch [n] to the largest power-of-two fraction of it that reaches the least efficiency; 0 where none does.
 
     Efficiency is not monotone in the batch (communication volume grows with it, start-up does not), so several are tried.
@@ -94,8 +116,7 @@ def efficient_batch(evaluate: Evaluate, shapes: ShapeArrays, batch: IntArray, ta
     answer = np.zeros_like(batch)
     trial = batch.copy()
     while (rows := np.flatnonzero((answer == 0) & (trial > 0))).size:
-        times = evaluate(with_batch(select(shapes, rows), trial[rows]))
-        met = times.efficiency >= targets.min_efficiency
+        met = judge(rows, trial[rows]).efficiency >= targets.min_efficiency
         answer[rows[met]] = trial[rows[met]]
         trial[rows[~met]] //= 2
     return answer
@@ -105,8 +126,3 @@ def as_columns(rows: list[tuple[int, ...]]) -> list[IntArray]:
     """Turn a list of integer tuples into int64 columns."""
     table = np.asarray(rows, dtype=np.int64)
     return [table[:, column] for column in range(table.shape[1])]
-
-
-def relative_excess(value: FloatArray, limit: float) -> FloatArray:
-    """How far `value` [n] lies above `limit`, relative to it; 0 below."""
-    return np.maximum(value / limit - 1.0, 0.0)

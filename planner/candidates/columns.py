@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.candidates.batches import as_columns, efficient_batch, largest_batch, select, with_batch
+from planner.candidates.batches import as_columns, efficient_batch, largest_batch
 from planner.candidates.degrees import Layout
+from planner.candidates.refusals import (
+    idle_rejection,
+    inefficient_rejection,
+    late_rejection,
+    memory_rejection,
+    rejection,
+    slots_rejection,
+    starved_rows,
+)
 from planner.candidates.settings import PoolSetting
-from planner.cost.evaluation import evaluate
+from planner.cost.distinct import distinct_rows
+from planner.cost.evaluation import Times, prepared
 from planner.cost.memory import MemoryTable, memory
 from planner.cost.memory_detail import graph_findings
-from planner.cost.memory_slots import state_slots
-from planner.cost.setting import FloatArray, IntArray, ShapeArrays, TimesTable
+from planner.cost.setting import IntArray, Setting, ShapeArrays, TimesTable
 from planner.diagnostics import errors
 from planner.plan.shape import MemoryFigures, Rejection, Shape, TailFigures, TimeFigures
 
-GIB = 2.0**30
-TIME_COLUMNS = tuple(name for name in TimeFigures.__dataclass_fields__)
+TIME_COLUMNS = tuple(TimeFigures.__dataclass_fields__)
+MEMORY_COLUMNS = tuple(MemoryFigures.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -55,66 +63,83 @@ def evaluate_table(
     context: PoolSetting, table: Evaluated, most: IntArray, price_per_gpu: float | None, every_batch: bool
 ) -> tuple[list[Shape], list[Rejection]]:
     """Evaluate layouts whose memory is known, each at its best batch up to `most` [n]."""
-    grid = table.layouts
-    refused = [_memory_rejection(context, table, int(row)) for row in np.flatnonzero(table.memory.max_sequences < 1)]
-    longest = _longest_context(context)
-    if longest is not None:
-        # Engines refuse to start when the cache cannot hold one context of the length they are started for.
-        whole = Evaluated(grid, table.shapes, memory(longest.setting, table.shapes, table.memory.partitions))
-        short = (whole.memory.max_sequences < 1) & (most >= 1)
-        refused += [_memory_rejection(longest, whole, int(row)) for row in np.flatnonzero(short)]
-        most = np.where(short, np.int64(0), most)
-    for item in errors(graph_findings(context.setting)):
-        refused += [
-            rejection(context, grid[int(row)], item.code, f"{item.message}: {item.hint}", None) for row in np.flatnonzero(most >= 1)
-        ]
-        most = np.zeros_like(most)
-    starved = [row for row in np.flatnonzero(most >= 1) if _lacks_slots(context, table, int(row))]
-    refused += [_slots_rejection(context, table, int(row)) for row in starved]
-    most = np.where(np.isin(np.arange(most.size), starved), np.int64(0), most)
-
-    def times_of(shapes: ShapeArrays) -> TimesTable:
-        return evaluate(context.setting, shapes)
-
-    def latency_of(shapes: ShapeArrays) -> TimesTable:
-        return evaluate(context.setting, shapes, against_one=False)
-
+    most, refused = _startable(context, table, most)
     fitting = np.flatnonzero(most >= 1)
     if not fitting.size:
         return [], refused
-    shapes = select(table.shapes, fitting)
-    batch = largest_batch(latency_of, shapes, most[fitting], context.targets)
-    late = np.flatnonzero(batch < 1)
-    if late.size:
-        alone = times_of(with_batch(select(shapes, late), np.ones(late.size, dtype=np.int64)))
-        refused.extend(_late_rejection(context, grid[int(fitting[row])], alone, index) for index, row in enumerate(late))
-    quick = np.flatnonzero(batch >= 1)
-    if not quick.size:
-        return [], refused
-    shapes, batch, rows = select(shapes, quick), batch[quick], fitting[quick]
-    efficient = efficient_batch(times_of, shapes, batch, context.targets)
-    wasteful = np.flatnonzero(efficient < 1)
-    if wasteful.size:
-        times = times_of(with_batch(select(shapes, wasteful), batch[wasteful]))
-        refused.extend(
-            _inefficient_rejection(context, grid[int(rows[row])], times, index, int(batch[row])) for index, row in enumerate(wasteful)
-        )
-    kept = np.flatnonzero(efficient >= 1)
-    if not kept.size:
-        return [], refused
-    rows, batch = rows[kept], efficient[kept]
+    times = prepared(context.setting, table.shapes)
+    rows, batch, missed = _within_targets(context, table.layouts, times, fitting, most[fitting])
+    refused += missed
     idle = batch < table.shapes.data_parallel[rows]
-    refused.extend(_idle_rejection(context, grid[int(row)], int(size)) for row, size in zip(rows[idle], batch[idle], strict=True))
+    refused += [
+        idle_rejection(context, table.layouts[row], size) for row, size in zip(rows[idle].tolist(), batch[idle].tolist(), strict=True)
+    ]
     rows, batch = rows[~idle], batch[~idle]
-    if not rows.size:
-        return [], refused
-    if every_batch:
+    if every_batch and rows.size:
         rows, batch = smaller_batches(rows, batch)
         busy = batch >= table.shapes.data_parallel[rows]
         rows, batch = rows[busy], batch[busy]
-    shapes = with_batch(select(table.shapes, rows), batch)
-    held = memory(context.setting, shapes, [table.memory.partitions[int(row)] for row in rows])
-    return _shapes(context, [grid[int(row)] for row in rows], shapes, held, times_of(shapes), price_per_gpu), refused
+    return _shapes(context, table, times, rows, batch, price_per_gpu) if rows.size else [], refused
+
+
+def _startable(context: PoolSetting, table: Evaluated, most: IntArray) -> tuple[IntArray, list[Rejection]]:
+    """Most sequences [n] of the layouts with which an engine would start, 0 for the others, and why it would not."""
+    grid, held = table.layouts, table.memory
+    refused = [memory_rejection(context, grid[row], held, row) for row in np.flatnonzero(held.max_sequences < 1).tolist()]
+    longest = _longest_context(context)
+    if longest is not None:
+        # Engines refuse to start when the cache cannot hold one context of the length they are started for.
+        whole = _held(longest.setting, table.shapes, held.partitions)
+        short = (whole.max_sequences < 1) & (most >= 1)
+        refused += [memory_rejection(longest, grid[row], whole, row) for row in np.flatnonzero(short).tolist()]
+        most = np.where(short, np.int64(0), most)
+    for item in errors(graph_findings(context.setting)):
+        words = f"{item.message}: {item.hint}"
+        refused += [rejection(context, grid[row], item.code, words, None) for row in np.flatnonzero(most >= 1).tolist()]
+        most = np.zeros_like(most)
+    starved = starved_rows(context, grid, held, np.flatnonzero(most >= 1))
+    refused += [slots_rejection(context, grid[row], held, row) for row in starved]
+    return np.where(np.isin(np.arange(most.size), starved), np.int64(0), most) if starved else most, refused
+
+
+def _within_targets(
+    context: PoolSetting, grid: Sequence[Layout], times: Times, rows: IntArray, most: IntArray
+) -> tuple[IntArray, IntArray, list[Rejection]]:
+    """Rows that meet the targets, each with its largest batch up to `most` [n], and why the others do not.
+
+    Layouts with the same times at every batch and the same room are looked at once.
+    """
+    targets = context.targets
+    sample, where = distinct_rows(times.alike[rows], most)
+    chosen = rows[sample]
+
+    def latency_of(asked: IntArray, batch: IntArray) -> TimesTable:
+        return times.at(chosen[asked], batch, against_one=False)
+
+    largest = largest_batch(latency_of, most[sample], targets)
+    refused: list[Rejection] = []
+    late = np.flatnonzero(largest < 1)
+    if late.size:
+        judged = targets.judged(times.at(chosen[late], np.ones(late.size, dtype=np.int64), against_one=False))
+        reached = dict(zip(late.tolist(), zip(*(column.tolist() for column in judged), strict=True), strict=True))
+        refused += [
+            late_rejection(context, grid[row], *reached[sort])
+            for row, sort in zip(rows.tolist(), where.tolist(), strict=True)
+            if sort in reached
+        ]
+    quick = np.flatnonzero(largest >= 1)
+    batch = largest.copy()
+    batch[quick] = efficient_batch(lambda asked, size: times.at(chosen[quick[asked]], size), largest[quick], targets)
+    wasteful = quick[batch[quick] < 1]
+    if wasteful.size:
+        shares = dict(zip(wasteful.tolist(), times.at(chosen[wasteful], largest[wasteful]).efficiency.tolist(), strict=True))
+        refused += [
+            inefficient_rejection(context, grid[row], shares[sort], int(largest[sort]))
+            for row, sort in zip(rows.tolist(), where.tolist(), strict=True)
+            if sort in shares
+        ]
+    kept = batch[where] >= 1
+    return rows[kept], batch[where][kept], refused
 
 
 def _longest_context(context: PoolSetting) -> PoolSetting | None:
@@ -152,127 +177,58 @@ def layout_table(context: PoolSetting, grid: Sequence[Layout], partitions: Seque
         ]
     )
     shapes = ShapeArrays(*columns)
-    return Evaluated(grid, shapes, memory(context.setting, shapes, partitions))
+    return Evaluated(grid, shapes, _held(context.setting, shapes, partitions))
+
+
+def _held(setting: Setting, shapes: ShapeArrays, partitions: Sequence[tuple[int, ...]] | None) -> MemoryTable:
+    """Memory of shapes whose batch follows from their degrees; those with the same degrees and layers per stage are counted once."""
+    numbers: dict[tuple[int, ...], int] = {}
+    split = None if partitions is None else [numbers.setdefault(partition, len(numbers)) for partition in partitions]
+    degrees = shapes.tensor_parallel, shapes.pipeline_parallel, shapes.expert_parallel, shapes.data_parallel
+    sample, where = distinct_rows(*degrees, *([] if split is None else [np.array(split, dtype=np.int64)]))
+    return memory(setting, shapes.at(sample), None if partitions is None else [partitions[row] for row in sample.tolist()]).at(where)
 
 
 def _shapes(
-    context: PoolSetting,
-    layouts: Sequence[Layout],
-    shapes: ShapeArrays,
-    held: MemoryTable,
-    times: TimesTable,
-    price_per_gpu: float | None,
+    context: PoolSetting, table: Evaluated, times: Times, rows: IntArray, batch: IntArray, price_per_gpu: float | None
 ) -> list[Shape]:
-    """Rows of the menu: each layout with its memory and its times at its batch."""
-    figures: dict[str, FloatArray] = {name: getattr(times, name) for name in TIME_COLUMNS}
-    percentile = context.targets.percentile
-    tpot, ttft = context.targets.judged(times)
-    precision = context.setting.precision
+    """Rows of the menu: each layout with its memory and its times at its batch, worked out once for layouts alike."""
+    sample, where = distinct_rows(times.alike[rows], batch)
+    chosen, size = rows[sample], batch[sample]
+    told = times.at(chosen, size)
+    partitions = [table.memory.partitions[row] for row in chosen.tolist()]
+    held = memory(context.setting, replace(table.shapes.at(chosen), batch=size), partitions)
+    figures = [TimeFigures(*row) for row in zip(*(getattr(told, name).tolist() for name in TIME_COLUMNS), strict=True)]
+    memories = [MemoryFigures(*row) for row in zip(*(getattr(held, name).tolist() for name in MEMORY_COLUMNS), strict=True)]
+    tails: list[TailFigures | None] = [None] * len(figures)
+    if (percentile := context.targets.percentile) is not None:
+        judged = zip(*(column.tolist() for column in context.targets.judged(told)), strict=True)
+        tails = [TailFigures(percentile, *pair) for pair in judged]
+    communication, throughput = (told.tp_comm + told.pp_comm + told.ep_comm).tolist(), told.throughput.tolist()
+    precision, levels, price = context.setting.precision, context.pool.levels, price_per_gpu or 0.0
     answer = []
-    for row, layout in enumerate(layouts):
-        throughput = float(times.throughput[row])
+    for row, sort, sequences in zip(rows.tolist(), where.tolist(), batch.tolist(), strict=True):
+        layout = table.layouts[row]
         answer.append(
             Shape(
                 deployment=context.deployment,
                 pool=context.pool.index,
                 degrees=layout.degrees,
-                batch=int(shapes.batch[row]),
-                locality=context.pool.levels[layout.replica_level],
-                group_level=context.pool.levels[layout.group_level],
+                batch=sequences,
+                locality=levels[layout.replica_level],
+                group_level=levels[layout.group_level],
                 groups=layout.groups,
                 group_size=layout.group_size,
-                capacity=float(shapes.batch[row]) if context.concurrency is not None else throughput,
-                price=(price_per_gpu or 0.0) * layout.degrees.gpus,
-                comm_seconds=float(times.tp_comm[row] + times.pp_comm[row] + times.ep_comm[row]),
-                throughput=throughput,
-                memory=MemoryFigures(
-                    budget=float(held.budget[row]),
-                    weights=float(held.weights[row]),
-                    kv=float(held.kv[row]),
-                    other=float(held.other[row]),
-                    other_low=float(held.other_low[row]),
-                    other_high=float(held.other_high[row]),
-                    free=float(held.free[row]),
-                    max_sequences=int(held.max_sequences[row]),
-                    stage=int(held.stage[row]),
-                ),
-                times=TimeFigures(**{name: float(column[row]) for name, column in figures.items()}),
-                partition=held.partitions[row],
+                capacity=float(sequences) if context.concurrency is not None else throughput[sort],
+                price=price * layout.degrees.gpus,
+                comm_seconds=communication[sort],
+                throughput=throughput[sort],
+                memory=memories[sort],
+                times=figures[sort],
+                partition=partitions[sort],
                 weights_dtype=precision.weights,
                 kv_dtype=precision.kv_cache,
-                tail=None if percentile is None else TailFigures(percentile, float(tpot[row]), float(ttft[row])),
+                tail=tails[sort],
             )
         )
     return answer
-
-
-def _memory_rejection(context: PoolSetting, table: Evaluated, row: int) -> Rejection:
-    """Say by how much a layout does not fit, on which stage, and what takes the room."""
-    layout, held = table.layouts[row], table.memory
-    weights, other, budget = float(held.weights[row]), float(held.other[row]), float(held.budget[row])
-    kv = float(held.kv_per_sequence[row])
-    where = f" on stage {int(held.stage[row])}" if layout.degrees.pipeline_parallel > 1 else ""
-    if weights + other > budget:
-        short = weights + other - budget
-        words = (
-            f"short by {short / GIB:.1f} GiB a GPU{where}: weights {weights / GIB:.1f} + other {other / GIB:.1f} of {budget / GIB:.1f} GiB"
-        )
-        return rejection(context, layout, "WEIGHTS_DO_NOT_FIT" if weights > budget else "ACTIVATION", words, short / budget)
-    short = weights + other + kv - budget
-    tokens = context.setting.prompt_tokens + context.setting.output_tokens
-    words = f"short by {short / GIB:.1f} GiB a GPU{where}: one sequence of {tokens:,.0f} tokens needs {kv / GIB:.1f} GiB of KV cache, "
-    words += f"{max(budget - weights - other, 0.0) / GIB:.1f} of {budget / GIB:.1f} GiB are left beside the weights"
-    return rejection(context, layout, "KV_DOES_NOT_FIT", words, short / budget)
-
-
-def _slots(context: PoolSetting, table: Evaluated, row: int) -> int | None:
-    """Slots for recurrent states beside the weights of a layout; None for a model without them."""
-    held, degrees = table.memory, table.layouts[row].degrees
-    room = float(held.budget[row] - held.weights[row] - held.other[row])
-    return state_slots(context.setting, context.setting.engine_facts, degrees.tensor_parallel, degrees.pipeline_parallel, room)
-
-
-def _lacks_slots(context: PoolSetting, table: Evaluated, row: int) -> bool:
-    """Whether the engine is asked to run more sequences than it has state slots for, which keeps it from starting."""
-    asked = context.setting.max_num_seqs
-    slots = _slots(context, table, row) if asked else None
-    return slots is not None and slots < asked
-
-
-def _slots_rejection(context: PoolSetting, table: Evaluated, row: int) -> Rejection:
-    slots, asked = _slots(context, table, row) or 0, context.setting.max_num_seqs
-    words = f"{asked} sequences are asked for (max_num_seqs), the pool has state slots for {slots}: the engine refuses to start"
-    return rejection(context, table.layouts[row], "STATE_SLOTS", words, asked / max(slots, 1) - 1.0)
-
-
-def _late_rejection(context: PoolSetting, layout: Layout, times: TimesTable, index: int) -> Rejection:
-    """Say which latency target a single sequence misses, and by how much."""
-    targets = context.targets
-    judged = targets.judged(times)
-    tpot, ttft = float(judged[0][index]), float(judged[1][index])
-    if tpot > targets.tpot:
-        words = f"{targets.words}time per token {tpot * 1e3:.1f} ms with one sequence, asked {targets.tpot * 1e3:.1f} ms"
-        return rejection(context, layout, "TPOT_MISSED", words, tpot / targets.tpot - 1.0)
-    words = f"{targets.words}time to first token {ttft:.2f} s with one sequence, asked {targets.ttft:.2f} s"
-    return rejection(context, layout, "TTFT_MISSED", words, ttft / targets.ttft - 1.0)
-
-
-def _inefficient_rejection(context: PoolSetting, layout: Layout, times: TimesTable, index: int, batch: int) -> Rejection:
-    """Say which efficiency a layout reaches."""
-    reached, asked = float(times.efficiency[index]), context.targets.min_efficiency
-    words = f"efficiency {reached:.0%} at batch {batch}, asked {asked:.0%}"
-    return rejection(context, layout, "EFFICIENCY_TOO_LOW", words, asked / max(reached, 1e-9) - 1.0)
-
-
-def _idle_rejection(context: PoolSetting, layout: Layout, batch: int) -> Rejection:
-    """Say that some data-parallel ranks would have no sequence to work on."""
-    ranks = layout.degrees.data_parallel
-    words = f"batch {batch} leaves some of {ranks} data-parallel ranks idle"
-    return rejection(context, layout, "BATCH_BELOW_DP", words, ranks / batch - 1.0)
-
-
-def rejection(context: PoolSetting, layout: Layout, code: str, message: str, shortfall: float | None) -> Rejection:
-    """A layout that leaves the menu; a shortfall that is no finite number has no size."""
-    size = shortfall if shortfall is None or math.isfinite(shortfall) else None
-    locality = context.pool.levels[layout.replica_level]
-    return Rejection(context.deployment, context.pool.index, layout.degrees, locality, code, message, size)

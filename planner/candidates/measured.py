@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from planner.candidates.batches import Targets
-from planner.candidates.columns import Evaluated, evaluate_table, layout_table, most_sequences, rejection
+from planner.candidates.columns import Evaluated, evaluate_table, layout_table, most_sequences
 from planner.candidates.degrees import Layout
+from planner.candidates.refusals import rejection
 from planner.candidates.settings import PoolSetting
 from planner.plan.shape import Rejection, Shape
 from planner.problem.workload import WHOLE, Measured, measured_for

@@ -7,7 +7,7 @@ its requests use, 1 - (1 - 1/slots)^B of the slots, and every token multiplies w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -16,7 +16,7 @@ from planner.catalog.architecture import Adapters, LayerKind
 from planner.catalog.step_times import StepConstants, of_dtype, read_share
 from planner.cost.compute import distinct_share, peak_flops
 from planner.cost.memory_companions import ADAPTED, ADAPTER_BYTES, adapter_bytes
-from planner.cost.setting import FloatArray, Setting, ShapeArrays
+from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays
 from planner.cost.tensors import layer_tensors
 
 KERNELS: Final = 2e-3 / (32 * 7)  # [s] a matrix and pass, see above
@@ -30,6 +30,10 @@ class AdapterTerms:
     multiply: FloatArray
     kernels: float
     slots: int
+
+    def at(self, rows: IntArray) -> AdapterTerms:
+        """The same for some of the shapes, in any order and number."""
+        return replace(self, read=self.read[rows], multiply=self.multiply[rows])
 
     def compute(self, sequences: FloatArray, tokens: FloatArray) -> FloatArray:
         """Reading and multiplying in a pass of `tokens` tokens of `sequences` requests [s], shape [n]."""

@@ -20,70 +20,98 @@ Constants: `catalog.step_times`. Errors against published measurements: docs/acc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from planner.catalog.step_times import StepConstants, step_constants
-from planner.cost.closed_loop import microbatches, sequences, step_and_traffic, step_times
+from planner.catalog.step_times import step_constants
+from planner.cost.closed_loop import ClosedLoop, microbatches
 from planner.cost.distinct import distinct
 from planner.cost.prefill import output_tokens
 from planner.cost.serving import queueing_seconds
-from planner.cost.setting import FloatArray, Setting, ShapeArrays, TimesTable
+from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays, TimesTable
 from planner.cost.steps import COMPUTE, EP_COMM, FIXED, TP_COMM
 
-BLOCK = 16384  # shapes evaluated at once
+BLOCK = 8192  # shapes evaluated at once: a million of them at once leave the processor's cache and take three times as long
 
 
 def evaluate_calibrated(setting: Setting, shapes: ShapeArrays, *, against_one: bool = True) -> TimesTable:
-    """Times of all shapes by the calibrated profile; `efficiency` and `latency_efficiency` are NaN unless they are compared `against_one` GPU."""
-    constants = step_constants(setting.engine, setting.gpu.architecture)
-    size = shapes.batch.size
-    if size <= BLOCK:
-        return _table(setting, shapes, constants, against_one=against_one)
-    # Blocks that stay in the processor's cache: a million shapes at once take three times as long.
-    blocks = [_rows(shapes, slice(start, start + BLOCK)) for start in range(0, size, BLOCK)]
-    tables = [_table(setting, block, constants, against_one=against_one) for block in blocks]
-    return TimesTable(**{name: np.concatenate([getattr(table, name) for table in tables]) for name in TimesTable.__dataclass_fields__})
+    """Times of all shapes by the calibrated profile; without `against_one` as `CalibratedTimes.at` gives them."""
+    return CalibratedTimes(setting, shapes).at(np.arange(shapes.batch.size), shapes.batch, against_one=against_one)
 
 
-def _rows(shapes: ShapeArrays, rows: slice) -> ShapeArrays:
-    return ShapeArrays(**{name: getattr(shapes, name)[rows] for name in ShapeArrays.__dataclass_fields__})
+class CalibratedTimes:
+    """Shapes of one setting, ready to be asked for their times at any batch.
 
+    `alike` [n] numbers the shapes, with one number for those whose times are the same at every batch.
+    """
 
-def _table(setting: Setting, shapes: ShapeArrays, constants: StepConstants, *, against_one: bool) -> TimesTable:
-    step, sent = step_and_traffic(setting, shapes, constants)
-    unknown = np.full(shapes.batch.shape, np.nan)
-    alone = _single_gpu(setting, shapes, constants) if against_one else _Alone(unknown, unknown)
-    compute, tp_comm, ep_comm, fixed = step.parts[[COMPUTE, TP_COMM, EP_COMM, FIXED]]
-    tpot = step.tpot
-    gpus = (shapes.tensor_parallel * shapes.data_parallel * shapes.pipeline_parallel).astype(np.float64)
-    throughput = step.decoding / tpot
-    passes = microbatches(shapes)
-    speculation = setting.architecture.speculation
-    queries = 1.0 if speculation is None else speculation.queries
-    stages = shapes.pipeline_parallel.astype(np.float64)
-    service = step.first_token + output_tokens(setting) * tpot
-    queueing = step.wait + queueing_seconds(setting.request_rate, shapes.batch.astype(np.float64), service)
-    prefill_compute = step.prompt_parts[COMPUTE] + step.prompt_parts[FIXED]
-    prefill_comm = step.prompt_parts[TP_COMM] + step.prompt_parts[EP_COMM] + step.prompt_hops
-    return TimesTable(
-        tpot=tpot,
-        ttft=queueing + prefill_compute + prefill_comm,
-        compute=compute,
-        tp_comm=tp_comm,
-        pp_comm=step.hops,
-        ep_comm=ep_comm,
-        fixed=fixed,
-        prefill_compute=prefill_compute,
-        prefill_comm=prefill_comm,
-        queueing=queueing,
-        overhead=(tp_comm + step.hops + ep_comm) / (compute + fixed),
-        efficiency=throughput / gpus / alone.throughput,
-        latency_efficiency=alone.tpot / (gpus * tpot),
-        bubble=(stages - 1.0) / (passes + stages - 1.0),
-        throughput=throughput,
-        algorithm=sent.algorithm(queries * sequences(shapes)[0]),
-    )
+    def __init__(self, setting: Setting, shapes: ShapeArrays) -> None:
+        self._setting, self._shapes = setting, shapes
+        self._constants = step_constants(setting.engine, setting.gpu.architecture)
+        self._loop = ClosedLoop(setting, shapes, self._constants)
+        self.alike = self._loop.alike
+
+    @cached_property
+    def _one_gpu(self) -> ClosedLoop:
+        one, zero = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        return ClosedLoop(self._setting, ShapeArrays(one, one, one, one, one, zero, zero, one, zero), self._constants)
+
+    def at(self, rows: IntArray, batch: IntArray, *, against_one: bool = True) -> TimesTable:
+        """Times of some shapes [n], by their row and in any order and number, each at a batch of its own.
+
+        Without `against_one` they are not compared with one GPU at the same batch, which leaves `efficiency` and `latency_efficiency` NaN, and `algorithm`
+        is not told.
+        """
+        blocks = [slice(start, start + BLOCK) for start in range(0, rows.size, BLOCK)]
+        alone = self._single_gpu(batch) if against_one else None
+        tables = [self._table(rows[block], batch[block], None if alone is None else alone.at(block)) for block in blocks or [slice(0, 0)]]
+        if len(tables) == 1:
+            return tables[0]
+        return TimesTable(**{name: np.concatenate([getattr(table, name) for table in tables]) for name in TimesTable.__dataclass_fields__})
+
+    def _table(self, rows: IntArray, batch: IntArray, alone: _Alone | None) -> TimesTable:
+        setting, shapes = self._setting, self._shapes
+        step = self._loop.step(rows, batch)
+        unknown = np.full(batch.shape, np.nan)
+        compute, tp_comm, ep_comm, fixed = step.parts[[COMPUTE, TP_COMM, EP_COMM, FIXED]]
+        tpot = step.tpot
+        stages = shapes.pipeline_parallel[rows]
+        gpus = (shapes.tensor_parallel[rows] * shapes.data_parallel[rows] * stages).astype(np.float64)
+        throughput = step.decoding / tpot
+        passes = microbatches(batch, stages)
+        waiting = step.wait
+        if setting.request_rate:
+            service = step.first_token + output_tokens(setting) * tpot
+            waiting = step.wait + queueing_seconds(setting.request_rate, batch.astype(np.float64), service)
+        prefill_compute = step.prompt_parts[COMPUTE] + step.prompt_parts[FIXED]
+        prefill_comm = step.prompt_parts[TP_COMM] + step.prompt_parts[EP_COMM] + step.prompt_hops
+        return TimesTable(
+            tpot=tpot,
+            ttft=waiting + prefill_compute + prefill_comm,
+            compute=compute,
+            tp_comm=tp_comm,
+            pp_comm=step.hops,
+            ep_comm=ep_comm,
+            fixed=fixed,
+            prefill_compute=prefill_compute,
+            prefill_comm=prefill_comm,
+            queueing=waiting,
+            overhead=(tp_comm + step.hops + ep_comm) / (compute + fixed),
+            efficiency=unknown if alone is None else throughput / gpus / alone.throughput,
+            latency_efficiency=unknown if alone is None else alone.tpot / (gpus * tpot),
+            bubble=(stages - 1.0) / (passes + stages - 1.0),
+            throughput=throughput,
+            algorithm=np.full(batch.shape, "") if alone is None else self._loop.algorithm(rows, batch),
+        )
+
+    def _single_gpu(self, batch: IntArray) -> _Alone:
+        batches, where = distinct(batch)
+        blocks = [slice(start, start + BLOCK) for start in range(0, batches.size, BLOCK)]
+        steps = [self._one_gpu.step(np.zeros_like(batches[block]), batches[block]) for block in blocks]
+        tpot = np.concatenate([step.tpot for step in steps]) if steps else np.empty(0)
+        decoding = np.concatenate([step.decoding for step in steps]) if steps else np.empty(0)
+        return _Alone(tpot[where], (decoding / tpot)[where])
 
 
 @dataclass(frozen=True)
@@ -93,10 +121,6 @@ class _Alone:
     tpot: FloatArray
     throughput: FloatArray
 
-
-def _single_gpu(setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> _Alone:
-    batches, where = distinct(shapes.batch)
-    ones, zeros = np.ones_like(batches), np.zeros_like(batches)
-    single = ShapeArrays(ones, ones, ones, ones, batches, zeros, zeros, ones, zeros)
-    step = step_times(setting, single, constants)
-    return _Alone(step.tpot[where], (step.decoding / step.tpot)[where])
+    def at(self, rows: slice) -> _Alone:
+        """The same for some of the shapes."""
+        return _Alone(self.tpot[rows], self.throughput[rows])

@@ -258,9 +258,16 @@ def all_to_all_time(path: LinkPath, engine: str, ranks: Numbers, message_bytes: 
     return collective_time("all_to_all", path, engine, ranks, message_bytes, gpu=gpu)[0]
 
 
-def send_time(path: LinkPath, message_bytes: Numbers) -> FloatArray:
-    """Time of one send between neighbouring pipeline stages [s]: calibrated alpha + m / (achieved share x what two GPUs get alone)."""
+def send_constants(path: LinkPath) -> tuple[float, float]:
+    """Start [s] and bandwidth [B/s] of one send between neighbouring pipeline stages: calibrated alpha, achieved share x what two GPUs get alone."""
     entry = path.link
     achieved = entry.calibrated_bandwidth.value / entry.bandwidth.value
-    bandwidth = achieved * min(path.peer_bandwidth, entry.peer_bandwidth.value if entry.peer_bandwidth is not None else np.inf)
-    return np.asarray(entry.calibrated_alpha.value + np.asarray(message_bytes, dtype=np.float64) / bandwidth, dtype=np.float64)
+    return entry.calibrated_alpha.value, achieved * min(
+        path.peer_bandwidth, entry.peer_bandwidth.value if entry.peer_bandwidth is not None else np.inf
+    )
+
+
+def send_time(path: LinkPath, message_bytes: Numbers) -> FloatArray:
+    """Time of one send between neighbouring pipeline stages [s], alpha + m / bandwidth; see `send_constants`."""
+    start, bandwidth = send_constants(path)
+    return np.asarray(start + np.asarray(message_bytes, dtype=np.float64) / bandwidth, dtype=np.float64)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 
 import numpy as np
@@ -16,7 +16,7 @@ from planner.catalog.architecture import FeedForward, LayerKind, ModelArchitectu
 from planner.catalog.gpus import Gpu
 from planner.catalog.step_times import StepConstants, of_dtype, read_share
 from planner.cost.memory_weights import is_kept_high, tensor_bytes
-from planner.cost.setting import FloatArray, Precision, Setting, ShapeArrays
+from planner.cost.setting import FloatArray, IntArray, Precision, Setting, ShapeArrays
 from planner.cost.tensor import EXPERT_SPLITS, Tensor
 from planner.cost.tensors import head_tensors, layer_tensors, rank_share
 from planner.diagnostics import Diagnostic, PlannerError
@@ -30,16 +30,25 @@ class Matrices:
 
     `read` [s] is the time to read them once, `multiply` [s] the time to multiply one token of the rank with them. `expert_read` [s] reads every
     routed expert of the rank, `expert_multiply` [s] is the rank's part for one token of the whole stage, `expert_move` [s] moves one such token's copies in
-    and out of the experts when one rank serves them all.
+    and out of the experts when one rank serves them all. `expert_largest` is what `largest_draw` says of the ranks that share the experts.
     """
 
     read: FloatArray
     multiply: FloatArray
     expert_read: FloatArray
     expert_multiply: FloatArray
+    expert_largest: FloatArray
     expert_move: float = 0.0
     experts: int = 0
     experts_per_token: int = 0
+
+    def at(self, rows: IntArray) -> Matrices:
+        """The same for some of the shapes; what only experts need stays away without them."""
+        shared = replace(self, read=self.read[rows], multiply=self.multiply[rows])
+        if not self.experts:
+            return shared
+        routed = {name: getattr(self, name)[rows] for name in ("expert_read", "expert_multiply", "expert_largest")}
+        return replace(shared, **routed)
 
 
 def stored_dtype(tensor: Tensor, precision: Precision, model_dtype: str) -> str:
@@ -94,6 +103,7 @@ def _matrices(
         multiply=totals[False][1],
         expert_read=totals[True][0],
         expert_multiply=totals[True][1] * (active / experts if experts else 0.0),
+        expert_largest=largest_draw(shapes.expert_parallel.astype(np.float64)),
         expert_move=copies * constants.expert_traffic / setting.gpu.memory_bandwidth.value,
         experts=experts,
         experts_per_token=active,
@@ -157,17 +167,18 @@ def matrices_seconds(
     evenness, tile
         Shape of the routing, see `distinct_share`; tokens that every touched expert costs besides its own.
     """
-    shared = np.maximum(matrices.read, rank_tokens * matrices.multiply)
+    shared: FloatArray = np.maximum(matrices.read, rank_tokens * matrices.multiply)
     if not matrices.experts:
         return shared
     touched = distinct_share(matrices.experts, matrices.experts_per_token, stage_tokens, evenness)
     local = matrices.experts / expert_parallel
-    read = touched * fullest_rank(np.sqrt((1.0 - touched) / np.maximum(local * touched, 1e-12)), expert_parallel)
+    deviation = np.sqrt((1.0 - touched) / np.maximum(local * touched, 1e-12))
+    read = np.minimum(touched * _fullest(deviation, expert_parallel, matrices.expert_largest), 1.0)
     assignments = np.maximum(stage_tokens * matrices.experts_per_token, 1e-12)
-    skew = fullest_rank(np.sqrt(expert_parallel / assignments), expert_parallel)
-    filled = stage_tokens * skew + np.minimum(read, 1.0) * (tile * matrices.experts / matrices.experts_per_token)
+    skew = _fullest(np.sqrt(expert_parallel / assignments), expert_parallel, matrices.expert_largest)
+    filled = stage_tokens * skew + read * (tile * matrices.experts / matrices.experts_per_token)
     move = matrices.expert_move * stage_tokens * skew / expert_parallel
-    return shared + np.maximum(matrices.expert_read * np.minimum(read, 1.0), matrices.expert_multiply * filled) + move
+    return shared + np.maximum(matrices.expert_read * read, matrices.expert_multiply * filled) + move
 
 
 def distinct_share(experts: int, experts_per_token: int, tokens: FloatArray, evenness: float = np.inf) -> FloatArray:
@@ -185,11 +196,16 @@ def distinct_share(experts: int, experts_per_token: int, tokens: FloatArray, eve
 
 
 def fullest_rank(deviation: FloatArray, ranks: FloatArray) -> FloatArray:
-    """Load of the fullest of e ranks over the mean one, their loads spreading by `deviation` (standard deviation over mean); never above e.
+    """Load of the fullest of e ranks over the mean one, their loads spreading by `deviation` (standard deviation over mean); never above e."""
+    return _fullest(deviation, ranks, largest_draw(ranks))
 
-    The expected largest of e normal draws is 1.05 sqrt(2 ln e) - 0.70 standard deviations for e >= 2, within 0.03 up to e = 256.
-    """
-    largest = np.maximum(1.05 * np.sqrt(2.0 * np.log(ranks)) - 0.70, 0.0)
+
+def largest_draw(ranks: FloatArray) -> FloatArray:
+    """Standard deviations by which the expected largest of e normal draws lies above their mean: 1.05 sqrt(2 ln e) - 0.70 for e >= 2, within 0.03 up to e = 256."""
+    return np.asarray(np.maximum(1.05 * np.sqrt(2.0 * np.log(ranks)) - 0.70, 0.0), dtype=np.float64)
+
+
+def _fullest(deviation: FloatArray, ranks: FloatArray, largest: FloatArray) -> FloatArray:
     return np.minimum(1.0 + largest * deviation, ranks)
 
 

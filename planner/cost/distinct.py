@@ -6,9 +6,18 @@ import numpy as np
 
 from planner.cost.setting import IntArray
 
+# Values that lie closer together than this many and one for each row are found in a table of all of them, others by sorting.
+MOST_COUNTED = 4096
+
 
 def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     """Different values in rising order [k], and which of them each row has [n]."""
+    least = int(values.min(initial=0))
+    width = int(values.max(initial=0)) - least + 1
+    if width <= MOST_COUNTED + values.size:
+        present = np.zeros(width, dtype=bool)
+        present[values - least] = True
+        return np.flatnonzero(present) + least, (np.cumsum(present) - 1)[values - least]
     order = np.argsort(values, kind="stable")
     ranked = values[order]
     first = np.ones(values.size, dtype=bool)

@@ -2,15 +2,67 @@
 
 from __future__ import annotations
 
-from planner.cost.calibrated import evaluate_calibrated
-from planner.cost.setting import Setting, ShapeArrays, TimesTable
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from planner.cost.alike import alike
+from planner.cost.calibrated import CalibratedTimes
+from planner.cost.setting import IntArray, Setting, ShapeArrays, TimesTable
 from planner.diagnostics import Diagnostic, PlannerError
 
 PROFILES = ("calibrated", "hockney")
 
 
-def evaluate(setting: Setting, shapes: ShapeArrays, *, against_one: bool = True) -> TimesTable:
-    """Evaluate the times of every shape.
+class Times(Protocol):
+    """Shapes of one setting, ready to be asked for their times at any batch.
+
+    `alike` [n] numbers the shapes, with one number for those whose times are the same at every batch.
+    """
+
+    alike: IntArray
+
+    def at(self, rows: IntArray, batch: IntArray, *, against_one: bool = True) -> TimesTable:
+        """Times of some shapes, by their row and in any order and number, each at a batch of its own.
+
+        Without `against_one` they need not be compared with one GPU at the same batch: `efficiency` and `latency_efficiency` may be NaN and `algorithm` empty,
+        which is a quarter less work.
+        """
+
+
+class _TextbookTimes:
+    """Times by the textbook profile, worked out anew at every batch."""
+
+    def __init__(self, setting: Setting, shapes: ShapeArrays) -> None:
+        self._setting, self._shapes = setting, shapes
+        self.alike = alike(setting, shapes)[1]
+
+    def at(self, rows: IntArray, batch: IntArray, *, against_one: bool = True) -> TimesTable:
+        """Times of some shapes, all columns told."""
+        from planner.cost.hockney import evaluate_hockney
+
+        del against_one
+        return evaluate_hockney(self._setting, replace(self._shapes.at(rows), batch=batch))
+
+
+def prepared(setting: Setting, shapes: ShapeArrays) -> Times:
+    """Make shapes ready to be asked for their times at many batches; their own batches do not count.
+
+    Raises
+    ------
+    PlannerError
+        UNKNOWN_PROFILE where the setting names no profile there is.
+    """
+    if setting.profile == "calibrated":
+        return CalibratedTimes(setting, shapes)
+    if setting.profile == "hockney":
+        return _TextbookTimes(setting, shapes)
+    raise PlannerError([Diagnostic("UNKNOWN_PROFILE", f"no profile is called {setting.profile!r}", f"write one of {', '.join(PROFILES)}")])
+
+
+def evaluate(setting: Setting, shapes: ShapeArrays) -> TimesTable:
+    """Evaluate the times of every shape at its batch.
 
     Parameters
     ----------
@@ -18,18 +70,10 @@ def evaluate(setting: Setting, shapes: ShapeArrays, *, against_one: bool = True)
         Model, precision, engine, GPU, paths, lengths, and the `profile`: "calibrated" (measured constants) or "hockney" (the textbook).
     shapes
         n shapes as columns.
-    against_one
-        Whether to compare with one GPU at the same batch; without, `efficiency` and `latency_efficiency` may be NaN, which is a quarter less work.
 
     Raises
     ------
     PlannerError
         UNKNOWN_PROFILE for any other name.
     """
-    if setting.profile == "calibrated":
-        return evaluate_calibrated(setting, shapes, against_one=against_one)
-    if setting.profile == "hockney":
-        from planner.cost.hockney import evaluate_hockney
-
-        return evaluate_hockney(setting, shapes)
-    raise PlannerError([Diagnostic("UNKNOWN_PROFILE", f"no profile is called {setting.profile!r}", f"write one of {', '.join(PROFILES)}")])
+    return prepared(setting, shapes).at(np.arange(shapes.batch.size), shapes.batch)

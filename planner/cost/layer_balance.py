@@ -40,19 +40,21 @@ def least_limits(prefix: FloatArray, stages: IntArray, fullest_layer: FloatArray
 def _searched(prefix: FloatArray, stages: IntArray, fullest_layer: FloatArray) -> FloatArray:
     """The search itself, for rows with falling numbers of stages."""
     whole = prefix[:, -1]
-    low, high = np.maximum(fullest_layer, whole / stages), whole.copy()
-    too_small = np.zeros_like(low)
+    # Nothing below `low` fits; `next_up` is the least limit that may fit.
+    low = np.maximum(fullest_layer, whole / stages)
+    next_up, high = low.copy(), whole.copy()
+    number = 0
     while (rows := np.flatnonzero(high - low > TOLERANCE * whole)).size:
-        middle = 0.5 * (low[rows] + high[rows])
-        known = middle < too_small[rows]
-        low[rows[known]] = middle[known]
-        rows, middle = rows[~known], middle[~known]
-        if not rows.size:
-            continue
-        fits, reached, following = _filled(prefix[rows], stages[rows], middle)
-        low[rows[~fits]] = middle[~fits]
-        too_small[rows[~fits]] = following[~fits] * (1.0 - ROUNDING)
-        high[rows[fits]] = np.minimum(reached, middle)[fits]
+        # Of layers almost alike the first or second limit at which a stage takes a layer more is the answer, of others halving the interval finds it.
+        limit = 0.5 * (low[rows] + high[rows]) if number % 2 else np.minimum(next_up[rows], high[rows])
+        fits, reached, following = _filled(prefix[rows], stages[rows], limit)
+        fitting, failing = rows[fits], rows[~fits]
+        high[fitting] = np.minimum(reached, limit)[fits]
+        if not number % 2:
+            low[fitting] = np.maximum(low[fitting], limit[fits] * (1.0 - ROUNDING))
+        next_up[failing] = np.maximum(following[~fits], limit[~fits])
+        low[failing] = np.maximum(limit[~fits], following[~fits] * (1.0 - ROUNDING))
+        number += 1
     return high
 
 
@@ -70,12 +72,20 @@ def _filled(prefix: FloatArray, stages: IntArray, limit: FloatArray) -> tuple[ND
     for stage in range(int(stages.max())):
         rows = slice(np.count_nonzero(stages > stage))
         begin = start[rows]
-        before = prefix[rows][index[rows], begin]
+        before = prefix[index[rows], begin]
         most = layers - (stages[rows] - 1 - stage)
-        end = np.minimum((prefix[rows] <= (before + slack[rows])[:, None]).sum(axis=1) - 1, most)
-        more = prefix[rows][index[rows], np.minimum(end + 1, layers)] - before
+        end = np.minimum(last_within(prefix[rows], before + slack[rows]), most)
+        more = prefix[index[rows], np.minimum(end + 1, layers)] - before
         following[rows] = np.where(end < most, np.minimum(following[rows], more), following[rows])
-        reached[rows] = np.maximum(reached[rows], prefix[rows][index[rows], end] - before)
+        reached[rows] = np.maximum(reached[rows], prefix[index[rows], end] - before)
         fits[rows] &= end > begin
         start[rows] = end
     return fits & (start == layers), reached, following
+
+
+def last_within(prefix: FloatArray, most: FloatArray) -> IntArray:
+    """Last boundary of each row whose prefix is at most `most` [n]; prefixes do not fall and begin with at most that."""
+    beyond = prefix > most[:, None]
+    beyond[:, 0] = False
+    found = np.argmax(beyond, axis=1)
+    return np.asarray(np.where(found > 0, found, prefix.shape[1]) - 1, dtype=np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from planner.catalog.engines import Engine
 from planner.cost.layer_balance import least_limits
+from planner.cost.layer_ends import nearest_ends
 from planner.diagnostics import Diagnostic, Severity
 
 FloatArray = NDArray[np.float64]
@@ -70,57 +70,8 @@ def balanced_rows(layer_loads: FloatArray, stages: Sequence[int], first: FloatAr
     prefix = np.concatenate((np.zeros((len(loads), 1)), np.cumsum(loads, axis=1)), axis=1)
     counts = np.array(stages, dtype=np.int64)
     limits = least_limits(prefix, counts, loads.max(axis=1))
-    return [
-        (layers,) if count == 1 else _nearest(boundaries, count, limit)
-        for boundaries, count, limit in zip(prefix.tolist(), stages, limits.tolist(), strict=True)
-    ]
-
-
-def _nearest(prefix: list[float], stages: int, high: float) -> tuple[int, ...]:
-    """Of the splits whose fullest stage holds at most `high`, the one whose boundaries lie nearest to equal shares."""
-    layers = len(prefix) - 1
-    limit = high * (1.0 + 1e-12)
-    latest = _latest_ends(prefix, stages, limit)
-    if latest is None:  # only rounding can get here: everything on as few stages as allowed is always feasible
-        latest = [*range(layers - stages + 1, layers + 1)]
-    earliest = _earliest_ends(prefix, stages, limit)
-    ends, start = [], 0
-    for stage in range(stages - 1):
-        target = prefix[-1] * (stage + 1) / stages
-        nearest = bisect_right(prefix, target) - 1
-        if nearest < layers and prefix[nearest + 1] - target < target - prefix[nearest]:
-            nearest += 1
-        reach = bisect_right(prefix, prefix[start] + limit) - 1
-        start = min(max(nearest, earliest[stage], start + 1), latest[stage], max(reach, start + 1))
-        ends.append(start)
-    ends.append(layers)
-    return tuple(right - left for left, right in zip([0, *ends[:-1]], ends, strict=True))
-
-
-def _latest_ends(prefix: list[float], stages: int, limit: float) -> list[int] | None:
-    """Fill every stage from the left up to `limit`; None when the layers do not fit. One layer is kept for each stage to come."""
-    layers = len(prefix) - 1
-    ends, start = [], 0
-    for stage in range(stages):
-        end = min(bisect_right(prefix, prefix[start] + limit * (1.0 + 1e-13)) - 1, layers - (stages - 1 - stage))
-        if end <= start:
-            return None
-        ends.append(end)
-        start = end
-    return ends if start == layers else None
-
-
-def _earliest_ends(prefix: list[float], stages: int, limit: float) -> list[int]:
-    """Fill every stage from the right: the smallest end each stage may have so that the rest still fits."""
-    layers = len(prefix) - 1
-    ends = [layers] * stages
-    for stage in range(stages - 1, 0, -1):
-        end = ends[stage]
-        start = end - 1
-        while start > stage and prefix[end] - prefix[start - 1] <= limit:
-            start -= 1
-        ends[stage - 1] = max(start, stage)
-    return ends
+    lengths = np.diff(nearest_ends(prefix, counts, limits), axis=1, prepend=0).tolist()
+    return [tuple(row[:count]) for row, count in zip(lengths, stages, strict=True)]
 
 
 def engine_partition(engine: Engine, layers: int, stages: int) -> tuple[int, ...]:

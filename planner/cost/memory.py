@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,11 @@ class MemoryTable:
     max_sequences_high: IntArray
     stage: IntArray
     partitions: tuple[tuple[int, ...], ...]
+
+    def at(self, rows: IntArray) -> MemoryTable:
+        """Memory of some shapes, in any order and number."""
+        columns = {name: getattr(self, name)[rows] for name in MemoryTable.__dataclass_fields__ if name != "partitions"}
+        return MemoryTable(**columns, partitions=tuple(map(self.partitions.__getitem__, rows.tolist())))
 
     @property
     def fits(self) -> BoolArray:
@@ -135,11 +141,11 @@ def _per_shape(partitions: Partitions, shapes: ShapeArrays) -> tuple[tuple[int, 
 def _ends(setting: Setting, shapes: ShapeArrays, partitions: tuple[tuple[int, ...], ...]) -> IntArray:
     """Boundaries of the stages [n, most stages + 1]; stages a shape does not have are empty."""
     most = int(shapes.pipeline_parallel.max(initial=1))
-    ends = np.full((len(partitions), most + 1), setting.architecture.layers, dtype=np.int64)
-    ends[:, 0] = 0
-    for row, partition in enumerate(partitions):
-        ends[row, 1 : len(partition) + 1] = np.cumsum(partition)
-    return ends
+    layers = setting.architecture.layers
+    numbers: dict[tuple[int, ...], int] = {}
+    where = [numbers.setdefault(partition, len(numbers)) for partition in partitions]
+    ends = [[0, *accumulate(partition), *[layers] * (most - len(partition))] for partition in numbers]
+    return np.array(ends, dtype=np.int64).reshape(len(ends), most + 1)[where]
 
 
 def _kind_counts(setting: Setting, ends: IntArray) -> IntArray:

@@ -80,9 +80,11 @@ def prompt_share(
     carried = np.minimum(pass_tokens, bound * data_parallel)
     chunk = np.minimum(np.maximum(chunk_tokens(setting), carried / data_parallel), bound)
     share = np.minimum(carried / chunk, 1.0)
-    train = chunks(setting) * (1.0 + before)
-    beats = -np.expm1((passes + train - 1.0) * np.log1p(-np.minimum(share / train, 1.0 - 1e-12)))
-    share = np.where(passes > 1.0, np.maximum(beats, share), share)
+    piped = np.flatnonzero(passes > 1.0)
+    if piped.size:
+        train = np.broadcast_to(chunks(setting) * (1.0 + before), share.shape)[piped]
+        beats = -np.expm1((passes[piped] + train - 1.0) * np.log1p(-np.minimum(share[piped] / train, 1.0 - 1e-12)))
+        share[piped] = np.maximum(beats, share[piped])
     return PromptShare(share=share, rank_tokens=chunk, stage_tokens=np.maximum(carried, chunk))
 
 

@@ -68,6 +68,10 @@ class ShapeArrays:
     stage_scopes: IntArray
     replica_level: IntArray
 
+    def at(self, rows: IntArray | NDArray[np.bool_] | slice) -> ShapeArrays:
+        """Some of the shapes, in any order and number."""
+        return ShapeArrays(**{name: getattr(self, name)[rows] for name in ShapeArrays.__dataclass_fields__})
+
 
 @dataclass(frozen=True)
 class TimesTable:

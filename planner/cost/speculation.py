@@ -21,8 +21,8 @@ from planner.catalog.step_times import StepConstants
 from planner.cost.compute import Matrices, head_matrices
 from planner.cost.memory_companions import draft_precision, draft_ranks
 from planner.cost.prefill import PromptShare
-from planner.cost.setting import FloatArray, Setting, ShapeArrays
-from planner.cost.steps import FIXED, LayerTerms, Pass, head_parts, layer_parts, layer_terms
+from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays
+from planner.cost.steps import COMPUTE, LayerTerms, Passes, head_seconds, layer_parts, layer_terms
 from planner.cost.traffic import Traffic, traffic
 
 
@@ -44,8 +44,19 @@ class Drafting:
     tokens: float
     follows: bool
 
-    def parts(self, rank: FloatArray, stage: FloatArray, share: PromptShare) -> tuple[FloatArray, FloatArray]:
-        """Parts of all proposals of a step without and with a chunk of a prompt [s], each [4, n].
+    def at(self, rows: IntArray) -> Drafting:
+        """The same for some of the shapes, in any order and number."""
+        return replace(
+            self,
+            layers=tuple((terms.at(rows), count) for terms, count in self.layers),
+            head=self.head.at(rows),
+            sent=self.sent.at(rows),
+            expert_parallel=self.expert_parallel[rows],
+            exchange=self.exchange[rows],
+        )
+
+    def parts(self, rank: FloatArray, stage: FloatArray, share: PromptShare, *, exchanged: bool) -> FloatArray:
+        """Parts of all proposals of a step without and with a chunk of a prompt [s], shape [2, parts, n], as `layer_parts` counts them.
 
         Parameters
         ----------
@@ -53,30 +64,25 @@ class Drafting:
             Sequences that decode on the busiest rank and on its whole stage.
         share
             Prompt tokens of a step that carries some.
+        exchanged
+            Whether parts of exchanges with experts are told.
         """
         stage, stage_prompt = (stage, share.stage_tokens) if self.follows else (rank, share.rank_tokens)
-        tokens, zeros = self.tokens * rank, np.zeros_like(rank)
-        reduce = self.sent.reduce(tokens)
-        further = np.maximum(self.sent.reduce(tokens + share.rank_tokens) - reduce, 0.0)
-        decoding = self.exchange * reduce
-        plain = Pass(rank, stage, zeros, zeros, decoding, self.sent.exchange(self.tokens * stage), queries=self.tokens)
-        mixed = replace(
-            plain,
-            prompt=share.rank_tokens,
-            stage_prompt=stage_prompt,
-            reduce=decoding + self.constants.prefill_exchange * further,
-            exchange=self.sent.exchange(self.tokens * stage + stage_prompt),
-            carries_prompts=True,
-        )
-        without, with_prompts = self._layers(plain), self._layers(mixed)
-        proposal = without + head_parts(self.head, rank, self.expert_parallel)
-        proposal[FIXED] += self.constants.step
+        tokens, stage_tokens = self.tokens * rank, self.tokens * stage
+        all_tokens, all_stage_tokens = np.stack((tokens, tokens + share.rank_tokens)), np.stack((stage_tokens, stage_tokens + stage_prompt))
+        reduce = self.sent.reduce(all_tokens)
+        further = np.maximum(reduce[1] - reduce[0], 0.0)
+        reduce[0] = self.exchange * reduce[0]
+        reduce[1] = reduce[0] + self.constants.prefill_exchange * further
+        exchange = self.sent.exchange(all_stage_tokens) if exchanged else None
+        both = Passes(rank, share.rank_tokens, all_tokens, all_stage_tokens, reduce, exchange)
+        layers = [count * layer_parts(terms, both, self.expert_parallel, self.constants) for terms, count in self.layers]
+        without, with_prompts = np.asarray(sum(layers), dtype=np.float64)
+        proposal = without.copy()
+        proposal[COMPUTE] += head_seconds(self.head, rank, self.expert_parallel)
+        proposal[-1] += self.constants.step
         proposals = self.passes * proposal
-        return proposals, proposals + with_prompts - without
-
-    def _layers(self, one: Pass) -> FloatArray:
-        parts = [count * layer_parts(terms, one, self.expert_parallel, self.constants) for terms, count in self.layers]
-        return np.asarray(sum(parts), dtype=np.float64)
+        return np.stack((proposals, proposals + with_prompts - without))
 
 
 def drafting(setting: Setting, shapes: ShapeArrays, constants: StepConstants, exchange: FloatArray) -> Drafting | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -14,13 +15,12 @@ from planner.cost.compute import Matrices, kernel_dtype, layer_matrices, matrice
 from planner.cost.decode import attention_seconds, prompt_attention_seconds
 from planner.cost.pipeline_split import distinct_splits
 from planner.cost.prefill import new_prompt_tokens, output_tokens
-from planner.cost.setting import FloatArray, Setting, ShapeArrays
+from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays
 from planner.cost.tensor import EXPERT_SPLITS
 from planner.cost.tensors import layer_tensors
 
 # Rows of an array of parts, shape [4, n].
 COMPUTE, TP_COMM, EP_COMM, FIXED = range(4)
-PARTS = 4
 
 
 @dataclass(frozen=True)
@@ -42,24 +42,36 @@ class LayerTerms:
     prompt_layer: float
     adapters: AdapterTerms | None = None
 
+    def at(self, rows: IntArray) -> LayerTerms:
+        """The same for some of the shapes, in any order and number."""
+        return LayerTerms(
+            self.kind,
+            self.matrices.at(rows),
+            self.attend[rows],
+            self.prompt_attend[rows],
+            self.reductions[rows],
+            self.exchanges[rows],
+            self.layer,
+            self.prompt_layer,
+            None if self.adapters is None else self.adapters.at(rows),
+        )
+
 
 @dataclass(frozen=True)
-class Pass:
-    """Tokens of one pass through a stage, and what its exchanges take, per shape [n].
+class Passes:
+    """Tokens of two passes through a stage, one without and one with a chunk of a prompt, shape [2, n], and what their exchanges take.
 
-    `sequences` decode on the busiest rank, `stage_sequences` on the whole stage; `prompt` and `stage_prompt` prompt tokens come on top. `reduce` and `exchange` are
-    the times of one all-reduce and of one dispatch and combine [s]. `carries_prompts` tells whether there is a chunk of a prompt in it.
-    `queries` tokens of every sequence are computed, more than one where proposed tokens are verified.
+    `sequences` [n] decode on the busiest rank of both, `prompt` [n] prompt tokens of that rank are in the second; `tokens` and `stage_tokens` are all
+    tokens of the rank and of the whole stage. `reduce` and `exchange` are the times of one all-reduce and of one dispatch and combine [s], the latter None where
+    no shape has them.
     """
 
     sequences: FloatArray
-    stage_sequences: FloatArray
     prompt: FloatArray
-    stage_prompt: FloatArray
+    tokens: FloatArray
+    stage_tokens: FloatArray
     reduce: FloatArray
-    exchange: FloatArray
-    carries_prompts: bool = False
-    queries: float = 1.0
+    exchange: FloatArray | None
 
 
 def layer_terms(setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> tuple[LayerTerms, ...]:
@@ -94,7 +106,7 @@ def layer_terms(setting: Setting, shapes: ShapeArrays, constants: StepConstants)
 def _skipped(kind: LayerKind, shapes: ShapeArrays) -> LayerTerms:
     """Terms of a layer that attends to images where requests bring none: it is passed by."""
     zeros = np.zeros(shapes.batch.shape)
-    return LayerTerms(kind, Matrices(zeros, zeros, zeros, zeros), zeros, zeros, zeros, zeros, 0.0, 0.0)
+    return LayerTerms(kind, Matrices(zeros, zeros, zeros, zeros, zeros), zeros, zeros, zeros, zeros, 0.0, 0.0)
 
 
 def _share(kind: LayerKind) -> float:
@@ -119,31 +131,30 @@ def _layer_seconds(kind: LayerKind, setting: Setting, constants: StepConstants) 
     return seconds
 
 
-def layer_parts(terms: LayerTerms, one: Pass, expert_parallel: FloatArray, constants: StepConstants) -> FloatArray:
-    """Parts of one layer in one pass [s], shape [4, n]."""
-    rank_tokens = one.queries * one.sequences + one.prompt
-    stage_tokens = one.queries * one.stage_sequences + one.stage_prompt
-    parts = np.empty((PARTS, rank_tokens.size))
-    parts[COMPUTE] = (
-        matrices_seconds(terms.matrices, rank_tokens, stage_tokens, expert_parallel, constants.evenness, constants.expert_tile)
-        + one.sequences * terms.attend
-        + one.prompt * terms.prompt_attend
+def layer_parts(terms: LayerTerms, both: Passes, expert_parallel: FloatArray, constants: StepConstants) -> FloatArray:
+    """Parts of one layer in a pass without and in one with a chunk of a prompt [s], shape [2, parts, n].
+
+    Parts are compute, tp_comm, ep_comm and fixed, without ep_comm where nothing is exchanged.
+    """
+    parts = np.empty((2, 3 if both.exchange is None else 4, both.sequences.size))
+    parts[:, COMPUTE] = matrices_seconds(
+        terms.matrices, both.tokens, both.stage_tokens, expert_parallel, constants.evenness, constants.expert_tile
     )
-    parts[TP_COMM] = terms.reductions * one.reduce
-    parts[EP_COMM] = terms.exchanges * one.exchange
-    fixed = terms.prompt_layer + terms.layer if one.carries_prompts else terms.layer
-    parts[FIXED] = fixed
+    parts[:, COMPUTE] += both.sequences * terms.attend
+    parts[1, COMPUTE] += both.prompt * terms.prompt_attend
+    parts[:, TP_COMM] = terms.reductions * both.reduce
+    if both.exchange is not None:
+        parts[:, EP_COMM] = terms.exchanges * both.exchange
+    parts[0, -1], parts[1, -1] = terms.layer, terms.prompt_layer + terms.layer
     if terms.adapters is not None:
-        parts[COMPUTE] += terms.adapters.compute(one.sequences, rank_tokens)
-        parts[FIXED] += terms.adapters.kernels
+        parts[:, COMPUTE] += terms.adapters.compute(both.sequences, both.tokens)
+        parts[:, -1] += terms.adapters.kernels
     return parts
 
 
-def head_parts(matrices: Matrices, rows: FloatArray, expert_parallel: FloatArray) -> FloatArray:
-    """Parts of the output head in one pass [s], shape [4, n]: a row of logits for every token that is decoded or verified."""
-    parts = np.zeros((PARTS, rows.size))
-    parts[COMPUTE] = matrices_seconds(matrices, rows, rows, expert_parallel, 1.0, 0.0)
-    return parts
+def head_seconds(matrices: Matrices, rows: FloatArray, expert_parallel: FloatArray) -> FloatArray:
+    """Time of the output head in one pass [s], shape [n]: a row of logits for every token that is decoded or verified."""
+    return matrices_seconds(matrices, rows, rows, expert_parallel, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -154,13 +165,17 @@ class StageSort:
     head: FloatArray
     stages: FloatArray
 
+    def at(self, rows: IntArray) -> StageSort:
+        """The same for some of the shapes, in any order and number."""
+        return StageSort(tuple(count[rows] for count in self.layers), self.head[rows], self.stages[rows])
+
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A step over the stages of a pipeline, per shape.
+    """Passes over the stages of a pipeline, hops between them apart.
 
-    `parts` [4, n] add up to the time of a step, hops between stages apart; `through` [4, n] are those of one pass through all stages, `slowest` [n] the time of
-    the slowest stage [s].
+    `parts` [parts, n] of the mean step add up to its time, `through` [parts, n] are those of one pass with a chunk of a prompt through all stages, `slowest` [n] its
+    time in the slowest stage [s].
     """
 
     parts: FloatArray
@@ -174,9 +189,13 @@ def stage_sorts(setting: Setting, shapes: ShapeArrays) -> tuple[StageSort, ...]:
     More stages than layers are as good as one per layer.
     """
     held = replace(shapes, pipeline_parallel=np.minimum(shapes.pipeline_parallel, setting.architecture.layers))
+    architecture = setting.architecture
     splits, where = distinct_splits(setting, held)
-    found = [stages(setting.architecture, split) for split in splits]
-    kinds = len(setting.architecture.layer_kinds)
+    numbers: dict[tuple[int, ...], int] = {}
+    where = np.array([numbers.setdefault(split, len(numbers)) for split in splits], dtype=np.int64)[where]
+    known = _known_stages(architecture)
+    found = [known[split] if split in known else known.setdefault(split, stages(architecture, split)) for split in numbers]
+    kinds = len(architecture.layer_kinds)
     absent: tuple[tuple[int, ...], bool, int] = ((0,) * kinds, False, 0)
     sorts = []
     for rank in range(max(map(len, found), default=0)):
@@ -192,9 +211,7 @@ def stage_sorts(setting: Setting, shapes: ShapeArrays) -> tuple[StageSort, ...]:
     return tuple(sorts)
 
 
-def pipeline(
-    layers: tuple[FloatArray, ...], head: FloatArray, sorts: tuple[StageSort, ...], passes: FloatArray, step: FloatArray
-) -> Pipeline:
+def pipeline(layers: Sequence[FloatArray], head: FloatArray, sorts: Sequence[StageSort], passes: FloatArray, each: FloatArray) -> Pipeline:
     """Sum the parts of layers over stages.
 
     m microbatches go round p stages: the step takes max(sum of the stages, m x the slowest stage).
@@ -202,37 +219,57 @@ def pipeline(
     Parameters
     ----------
     layers
-        Parts of one layer of every kind in one pass, each [4, n].
+        Parts of one layer of every kind in the mean pass and in one with a chunk of a prompt, each [2, parts, n].
     head
-        Parts of the output head, on the last stage, [4, n].
+        The same of the output head, on the last stage; or its time alone, shape [n].
     sorts
-        Stages of every shape.
+        Stages of every shape; shapes with more sorts come before those with fewer.
     passes
         Microbatches m of every shape.
-    step
-        Spent once in every pass of every stage, whatever part of the model is on it [s].
+    each
+        Spent once in every pass of every stage, whatever part of the model is on it [s], shape [n].
     """
-    through = np.zeros_like(head)
-    slowest_parts = np.zeros_like(head)
-    slowest = np.zeros(head.shape[1])
-    for sort in sorts:
-        stage = sort.head * head
-        for count, parts in zip(sort.layers, layers, strict=True):
-            stage += count * parts
-        stage[FIXED] += step * (sort.stages > 0)
-        through += sort.stages * stage
-        total = stage.sum(axis=0)
-        slower = total > slowest
-        if slower.all():
-            slowest, slowest_parts = total, stage
-        elif slower.any():
-            slowest = np.where(slower, total, slowest)
-            slowest_parts = np.where(slower, stage, slowest_parts)
-    paced = passes * slowest >= through.sum(axis=0)
-    return Pipeline(np.where(paced, passes * slowest_parts, through), through, slowest)
+    through = np.empty_like(layers[0])
+    slowest, slowest_parts = np.empty((2, passes.size)), np.empty(through.shape[1:])
+    for rank, sort in enumerate(sorts):
+        rows = slice(np.count_nonzero(sort.stages))
+        stage = sort.layers[0][rows] * layers[0][:, :, rows]
+        if head.ndim == 1:
+            stage[:, COMPUTE] += sort.head[rows] * head[rows]
+        else:
+            stage += sort.head[rows] * head[..., rows]
+        for count, parts in zip(sort.layers[1:], layers[1:], strict=True):
+            stage += count[rows] * parts[:, :, rows]
+        stage[:, -1] += each[rows]
+        total = _summed(stage)
+        if not rank:
+            np.multiply(sort.stages, stage, out=through)
+            slowest[:], slowest_parts[:] = total, stage[0]
+            continue
+        np.copyto(slowest_parts[:, rows], stage[0], where=total[0] > slowest[0, rows])
+        np.maximum(slowest[:, rows], total, out=slowest[:, rows])
+        stage *= sort.stages[rows]
+        through[:, :, rows] += stage
+    pace = passes * slowest[0]
+    parts = np.where(pace >= _summed(through[:1])[0], passes * slowest_parts, through[0])
+    return Pipeline(parts, through[1], slowest[1])
 
 
-@lru_cache(maxsize=1024)
+def _summed(parts: FloatArray) -> FloatArray:
+    """Sum over the parts [m, parts, n] in their order, shape [m, n]."""
+    total = parts[:, 0] + parts[:, 1]
+    for index in range(2, parts.shape[1]):
+        total += parts[:, index]
+    return total
+
+
+@lru_cache(maxsize=64)
+def _known_stages(architecture: ModelArchitecture) -> dict[tuple[int, ...], tuple[tuple[tuple[int, ...], bool, int], ...]]:
+    """Stages of the splits of a model that were asked for."""
+    del architecture
+    return {}
+
+
 def stages(architecture: ModelArchitecture, split: tuple[int, ...]) -> tuple[tuple[tuple[int, ...], bool, int], ...]:
     """Different stages of a split: layers of every kind, whether the head is on it, and how many stages are like that."""
     counted: dict[tuple[tuple[int, ...], bool], int] = {}

@@ -8,15 +8,16 @@ faster algorithm for more bytes it could pad a smaller message, and a smaller ba
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.catalog.dtypes import bytes_per_element
-from planner.cost.collectives_calibrated import collective_time, send_time
+from planner.cost.collectives_calibrated import collective_time, send_constants
 from planner.cost.collectives_experts import expert_exchange_time
 from planner.cost.collectives_hierarchical import hierarchical_time
 from planner.cost.distinct import distinct
@@ -28,11 +29,24 @@ _LOG_SIZES: Final = np.linspace(0.0, 40.0, 40 * _PER_OCTAVE + 1)  # 1 B (or one 
 
 _SHARED_LANES: Final = (0.72, 0.6)
 
-Curve = tuple[FloatArray, NDArray[np.str_]]
+
+class Curve(NamedTuple):
+    """Times [s] over `_LOG_SIZES`, their slopes to the next size [s an octave], and which of `labels` runs there."""
+
+    times: FloatArray
+    slopes: FloatArray
+    codes: IntArray
+    labels: tuple[str, ...]
 
 
 def _rising(times: FloatArray, names: NDArray[np.str_]) -> Curve:
-    return np.maximum.accumulate(times), names
+    rising = np.maximum.accumulate(times)
+    labels = tuple(dict.fromkeys(names.tolist()))
+    codes = np.array([labels.index(name) for name in names.tolist()], dtype=np.int64)
+    return Curve(rising, np.append(np.diff(rising) / np.diff(_LOG_SIZES), 0.0), codes, labels)
+
+
+_NOTHING: Final = _rising(np.zeros(_LOG_SIZES.shape), np.full(_LOG_SIZES.shape, "none"))
 
 
 @lru_cache(maxsize=1024)
@@ -74,11 +88,6 @@ def _pcie_floor(operation: str, path: LinkPath, ranks: int, sizes: FloatArray) -
     return np.asarray(volume / (achieved * share), dtype=np.float64)
 
 
-def _read(curve: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Times of messages by their size [s]; below one byte or token as for one."""
-    return np.asarray(np.interp(np.log2(np.maximum(sizes, 1.0)), _LOG_SIZES, curve), dtype=np.float64)
-
-
 def _inner(setting: Setting) -> LinkPath:
     """Largest level inside a scale-up scope."""
     inside = [path for path in setting.paths if not path.across_scopes]
@@ -97,39 +106,77 @@ def token_bytes(setting: Setting) -> float:
 
 
 @dataclass(frozen=True)
-class _Route:
-    """Rows of shapes whose groups are joined alike, and the curve of what they run."""
+class Curves:
+    """The curve of what the groups of every shape run, all in one table: `start` [n] is where the curve of a shape begins in it."""
 
-    rows: NDArray[np.int64] | slice
-    curve: Curve
+    start: IntArray
+    times: FloatArray
+    slopes: FloatArray
+    codes: IntArray
+    labels: tuple[str, ...]
+
+    def at(self, rows: IntArray) -> Curves:
+        """The same for some of the shapes."""
+        return replace(self, start=self.start[rows])
+
+    def seconds(self, sizes: FloatArray) -> FloatArray:
+        """Times of messages by their size [s], shape [n], interpolated; below one byte or token as for one."""
+        octaves = np.log2(np.maximum(sizes, 1.0))
+        index = np.minimum((octaves * _PER_OCTAVE).astype(np.int64), _LOG_SIZES.size - 1)
+        place = self.start + index
+        octaves -= index / _PER_OCTAVE
+        octaves *= self.slopes[place]
+        octaves += self.times[place]
+        return octaves
+
+    def names(self, sizes: FloatArray) -> NDArray[np.str_]:
+        """What runs at the nearest size of the table, shape [n]."""
+        index = np.rint(np.log2(np.maximum(sizes, 1.0)) * _PER_OCTAVE).astype(np.int64)
+        np.clip(index, 0, _LOG_SIZES.size - 1, out=index)
+        return np.asarray(np.array(self.labels)[self.codes[self.start + index]], dtype=np.str_)
 
 
-def _routes(
+def _curves(
     setting: Setting,
     level: IntArray,
     ranks: IntArray,
     scopes: IntArray,
     curve: Callable[[LinkPath, LinkPath | None, int, int], Curve],
-) -> tuple[_Route, ...]:
-    """Routes of all groups of more than one rank."""
-    codes = np.where(ranks > 1, (level * 4096 + scopes) * 65536 + ranks, 0)
+) -> Curves | None:
+    """Curves of all groups of more than one rank; None where there is none."""
+    codes, where = distinct(np.where(ranks > 1, (level * 4096 + scopes) * 65536 + ranks, 0))
+    if not codes.any():
+        return None
     found = []
-    for code in distinct(codes)[0].tolist():
+    for code in codes.tolist():
+        count, over, at = code % 65536, code // 65536 % 4096, code // 65536 // 4096
+        path = setting.paths[at]
+        over = min(max(over, 2), count) if path.across_scopes else 1
         if not code:
-            continue
-        rows = np.flatnonzero(codes == code)
-        path, count = setting.paths[int(level[rows[0]])], int(ranks[rows[0]])
-        over = min(max(int(scopes[rows[0]]), 2), count) if path.across_scopes else 1
-        sent = curve(_inner(setting), path, count, over) if path.across_scopes else curve(path, None, count, over)
-        found.append(_Route(slice(None) if rows.size == codes.size else rows, sent))
-    return tuple(found)
+            found.append(_NOTHING)
+        else:
+            found.append(curve(_inner(setting), path, count, over) if path.across_scopes else curve(path, None, count, over))
+    offsets = np.cumsum([0, *(len(one.labels) for one in found)])
+    return Curves(
+        start=where * _LOG_SIZES.size,
+        times=np.concatenate([one.times for one in found]),
+        slopes=np.concatenate([one.slopes for one in found]),
+        codes=np.concatenate([one.codes + offset for one, offset in zip(found, offsets.tolist(), strict=False)]),
+        labels=tuple(chain.from_iterable(one.labels for one in found)),
+    )
 
 
-def _times(routes: tuple[_Route, ...], sizes: FloatArray) -> FloatArray:
-    times = np.zeros(sizes.shape)
-    for route in routes:
-        times[route.rows] = _read(route.curve[0], sizes[route.rows])
-    return times
+@dataclass(frozen=True)
+class Hops:
+    """Sends between neighbouring stages of every shape [n]: start [s], bandwidth [B/s] and bytes of one token; 0, infinite and 0 with one stage."""
+
+    start: FloatArray
+    bandwidth: FloatArray
+    token_bytes: FloatArray
+
+    def at(self, rows: IntArray) -> Hops:
+        """The same for some of the shapes."""
+        return Hops(self.start[rows], self.bandwidth[rows], self.token_bytes[rows])
 
 
 @dataclass(frozen=True)
@@ -138,15 +185,36 @@ class Traffic:
 
     token_bytes: float
     data_parallel: FloatArray
-    reductions: tuple[_Route, ...]
-    dispatches: tuple[_Route, ...]
-    gathers: tuple[_Route, ...]
-    scatters: tuple[_Route, ...]
-    hops: tuple[tuple[NDArray[np.int64], LinkPath, FloatArray], ...]
+    reductions: Curves | None
+    dispatches: Curves | None
+    gathers: Curves | None
+    scatters: Curves | None
+    hops: Hops | None
+
+    def at(self, rows: IntArray) -> Traffic:
+        """The same for some of the shapes, in any order and number."""
+
+        def of(curves: Curves | None) -> Curves | None:
+            return None if curves is None else curves.at(rows)
+
+        return Traffic(
+            token_bytes=self.token_bytes,
+            data_parallel=self.data_parallel[rows],
+            reductions=of(self.reductions),
+            dispatches=of(self.dispatches),
+            gathers=of(self.gathers),
+            scatters=of(self.scatters),
+            hops=None if self.hops is None else self.hops.at(rows),
+        )
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether any shape exchanges tokens with experts on other data-parallel ranks."""
+        return self.dispatches is not None or self.gathers is not None
 
     def reduce(self, rank_tokens: FloatArray) -> FloatArray:
         """Time of one all-reduce of `rank_tokens` hidden states over the tensor-parallel group [s], shape [n]."""
-        return _times(self.reductions, rank_tokens * self.token_bytes)
+        return np.zeros(rank_tokens.shape) if self.reductions is None else self.reductions.seconds(rank_tokens * self.token_bytes)
 
     def exchange(self, stage_tokens: FloatArray) -> FloatArray:
         """Time of one dispatch to the experts and one combine [s], shape [n]; 0 without data parallelism.
@@ -155,28 +223,33 @@ class Traffic:
         stage: all tokens are gathered and the sums scattered.
         """
         seconds = np.zeros(stage_tokens.shape)
-        if self.dispatches:
-            seconds += _times(self.dispatches, stage_tokens / self.data_parallel)
-        if self.gathers:
+        if self.dispatches is not None:
+            seconds += self.dispatches.seconds(stage_tokens / self.data_parallel)
+        if self.gathers is not None and self.scatters is not None:
             sizes = stage_tokens * self.token_bytes
-            seconds += _times(self.gathers, sizes) + _times(self.scatters, sizes)
+            seconds += self.gathers.seconds(sizes) + self.scatters.seconds(sizes)
         return seconds
 
     def hop(self, rank_tokens: FloatArray) -> FloatArray:
         """Time of one hop between neighbouring pipeline stages [s], shape [n]; 0 with one stage. Every rank sends its part over its own path."""
-        seconds = np.zeros(rank_tokens.shape)
-        for rows, path, share in self.hops:
-            seconds[rows] = send_time(path, rank_tokens[rows] * share)
-        return seconds
+        hops = self.hops
+        return np.zeros(rank_tokens.shape) if hops is None else hops.start + rank_tokens * hops.token_bytes / hops.bandwidth
 
     def algorithm(self, rank_tokens: FloatArray) -> NDArray[np.str_]:
         """Name of the all-reduce that runs in a decode step, shape [n]; "none" without tensor parallelism."""
-        names = np.full(rank_tokens.shape, "none", dtype="<U32")
-        index = np.rint(np.log2(np.maximum(rank_tokens * self.token_bytes, 1.0)) * _PER_OCTAVE).astype(np.int64)
-        np.clip(index, 0, _LOG_SIZES.size - 1, out=index)
-        for route in self.reductions:
-            names[route.rows] = route.curve[1][index[route.rows]]
-        return names
+        return np.full(rank_tokens.shape, "none") if self.reductions is None else self.reductions.names(rank_tokens * self.token_bytes)
+
+
+def _hops(setting: Setting, shapes: ShapeArrays) -> Hops | None:
+    piped = shapes.pipeline_parallel > 1
+    if not piped.any():
+        return None
+    starts, bandwidths = np.array([send_constants(path) for path in setting.paths]).T
+    return Hops(
+        start=np.where(piped, starts[shapes.replica_level], 0.0),
+        bandwidth=np.where(piped, bandwidths[shapes.replica_level], np.inf),
+        token_bytes=np.where(piped, token_bytes(setting) * setting.architecture.residual_streams / shapes.tensor_parallel, 0.0),
+    )
 
 
 def traffic(setting: Setting, shapes: ShapeArrays) -> Traffic:
@@ -187,9 +260,7 @@ def traffic(setting: Setting, shapes: ShapeArrays) -> Traffic:
         return lambda inner, outer, count, over: _collective(operation, inner, outer, engine, -(-count // over), over, card)
 
     routed = [kind.feed_forward for kind in architecture.layer_kinds if kind.feed_forward is not None and kind.feed_forward.experts]
-    dispatches: tuple[_Route, ...] = ()
-    gathers: tuple[_Route, ...] = ()
-    scatters: tuple[_Route, ...] = ()
+    dispatches = gathers = scatters = None
     if routed and (shapes.data_parallel > 1).any():
         part = routed[0]
         ranks = np.where(shapes.data_parallel > 1, shapes.tensor_parallel * shapes.data_parallel, 1)
@@ -199,21 +270,15 @@ def traffic(setting: Setting, shapes: ShapeArrays) -> Traffic:
             return _experts(inner, outer, engine, count, over, card, architecture.hidden_size, part.experts_per_token, part.experts)
 
         level, scopes = shapes.stage_level, shapes.stage_scopes
-        dispatches = _routes(setting, level, np.where(spread, ranks, 1), scopes, experts)
-        gathers = _routes(setting, level, np.where(spread, 1, ranks), scopes, collective("all_gather"))
-        scatters = _routes(setting, level, np.where(spread, 1, ranks), scopes, collective("reduce_scatter"))
-    size = token_bytes(setting) * architecture.residual_streams
-    piped = shapes.pipeline_parallel > 1
-    hops = []
-    for at in distinct(shapes.replica_level[piped])[0].tolist():
-        rows = np.flatnonzero(piped & (shapes.replica_level == at))
-        hops.append((rows, setting.paths[int(at)], size / shapes.tensor_parallel[rows]))
+        dispatches = _curves(setting, level, np.where(spread, ranks, 1), scopes, experts)
+        gathers = _curves(setting, level, np.where(spread, 1, ranks), scopes, collective("all_gather"))
+        scatters = _curves(setting, level, np.where(spread, 1, ranks), scopes, collective("reduce_scatter"))
     return Traffic(
         token_bytes=token_bytes(setting),
         data_parallel=shapes.data_parallel.astype(np.float64),
-        reductions=_routes(setting, shapes.tp_level, shapes.tensor_parallel, group_scopes(shapes), collective("all_reduce")),
+        reductions=_curves(setting, shapes.tp_level, shapes.tensor_parallel, group_scopes(shapes), collective("all_reduce")),
         dispatches=dispatches,
         gathers=gathers,
         scatters=scatters,
-        hops=tuple(hops),
+        hops=_hops(setting, shapes),
     )

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from planner.candidates.batches import efficient_batch, largest_batch, with_batch
+from planner.candidates.batches import efficient_batch, largest_batch
 from planner.candidates.settings import PoolSetting
 from planner.cost.evaluation import evaluate
 from planner.cost.memory import MemoryTable, memory
@@ -173,15 +173,12 @@ def _within_targets(replica: Replica) -> int:
     most = _most(replica) if replica.sound else 0
     if most < 1:
         return 0
-    shapes = replica.shapes([1])
 
-    def times_of(asked: ShapeArrays) -> TimesTable:
-        return evaluate(replica.setting, asked)
+    def times_of(_: IntArray, batch: IntArray) -> TimesTable:
+        return replica.times(batch)
 
-    batch = largest_batch(times_of, shapes, np.array([most]), replica.context.targets)
-    if batch[0] < 1:
-        return 0
-    return int(efficient_batch(times_of, with_batch(shapes, batch), batch, replica.context.targets)[0])
+    batch = largest_batch(times_of, np.array([most]), replica.context.targets)
+    return int(efficient_batch(times_of, batch, replica.context.targets)[0])
 
 
 def _capacity(replica: Replica, batch: int) -> float:

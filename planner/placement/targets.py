@@ -43,5 +43,4 @@ def target_findings(replica: Replica, batch: int, times: TimesTable) -> Iterator
 
 def _most_in_time(replica: Replica, batch: int) -> int:
     """Largest batch below `batch` that meets both latency targets; 0 where none does."""
-    shapes = replica.shapes([1])
-    return int(largest_batch(lambda asked: replica.times(asked.batch), shapes, np.array([batch]), replica.context.targets)[0])
+    return int(largest_batch(lambda _, asked: replica.times(asked), np.array([batch]), replica.context.targets)[0])

@@ -12,9 +12,51 @@ from hypothesis import strategies as st
 
 from planner.cost.distinct import distinct, distinct_rows
 from planner.cost.layer_balance import TOLERANCE, least_limits
+from planner.cost.layer_ends import nearest_ends
 from planner.cost.layer_split import balanced_partition, balanced_rows
 
 LOADS = st.lists(st.one_of(st.just(1.0), st.sampled_from([0.0, 1.0 + 1e-9, 2.5, 1e6]), st.floats(0.0, 50.0)), min_size=6, max_size=24)
+
+
+def filled(loads, stages, limit):
+    """Whether the layers fit into the stages up to a limit."""
+    load, used = 0.0, 1
+    for one in loads:
+        if load + one > limit * (1.0 + 1e-12):
+            load, used = 0.0, used + 1
+        load += one
+    return used <= stages and max(loads) <= limit * (1.0 + 1e-12)
+
+
+def nearest(prefix, stages, high):
+    """Ends nearest to equal shares under a limit, one row and one boundary after the other."""
+    layers, limit = len(prefix) - 1, high * (1.0 + 1e-12)
+    latest, start = [], 0
+    for stage in range(stages):
+        end = min(bisect_right(prefix, prefix[start] + limit * (1.0 + 1e-13)) - 1, layers - (stages - 1 - stage))
+        if end <= start:
+            break
+        latest.append(end)
+        start = end
+    if start < layers:
+        latest = [*range(layers - stages + 1, layers + 1)]
+    earliest = [layers] * stages
+    for stage in range(stages - 1, 0, -1):
+        end = earliest[stage]
+        start = end - 1
+        while start > stage and prefix[end] - prefix[start - 1] <= limit:
+            start -= 1
+        earliest[stage - 1] = max(start, stage)
+    ends, start = [], 0
+    for stage in range(stages - 1):
+        target = prefix[-1] * (stage + 1) / stages
+        near = bisect_right(prefix, target) - 1
+        if near < layers and prefix[near + 1] - target < target - prefix[near]:
+            near += 1
+        reach = bisect_right(prefix, prefix[start] + limit) - 1
+        start = min(max(near, earliest[stage], start + 1), latest[stage], max(reach, start + 1))
+        ends.append(start)
+    return [*ends, layers]
 
 
 def one_row(loads, stages):
@@ -36,12 +78,31 @@ def one_row(loads, stages):
 
 @settings(max_examples=60)
 @given(loads=LOADS, stages=st.lists(st.integers(2, 6), min_size=1, max_size=5), seed=st.integers(0, 99))
-def test_rows_searched_together_end_at_the_very_limits_of_each_alone(loads, stages, seed):
+def test_rows_searched_together_end_at_the_least_limits_of_each_alone(loads, stages, seed):
     generator = np.random.default_rng(seed)
     rows = np.array([generator.permutation(loads) for _ in stages])
     prefix = np.concatenate((np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)), axis=1)
     found = least_limits(prefix, np.array(stages), rows.max(axis=1))
-    assert found.tolist() == [one_row(row.tolist(), count) for row, count in zip(rows, stages, strict=True)]
+    for limit, row, count in zip(found.tolist(), rows, stages, strict=True):
+        assert limit == pytest.approx(one_row(row.tolist(), count), rel=1e-12, abs=TOLERANCE * row.sum())
+        assert filled(row.tolist(), count, limit)
+        assert not filled(row.tolist(), count, limit - 2.0 * TOLERANCE * row.sum())
+
+
+@settings(max_examples=100)
+@given(loads=LOADS, stages=st.lists(st.integers(1, 6), min_size=1, max_size=5), seed=st.integers(0, 99), scale=st.floats(0.7, 2.0))
+def test_stages_of_rows_end_where_those_of_each_alone_do(loads, stages, seed, scale):
+    """Under the least limit, and under those that leave room or cannot be kept."""
+    generator = np.random.default_rng(seed)
+    rows = np.array([generator.permutation(loads) for _ in stages])
+    prefix = np.concatenate((np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)), axis=1)
+    counts = np.array(stages)
+    for factor in (1.0, scale):
+        limits = least_limits(prefix, counts, rows.max(axis=1)) * factor
+        found = nearest_ends(prefix, counts, limits).tolist()
+        for ends, row, count, limit in zip(found, prefix.tolist(), stages, limits.tolist(), strict=True):
+            assert ends[:count] == nearest(row, count, limit)
+            assert set(ends[count:]) <= {len(loads)}
 
 
 @settings(max_examples=60)
