@@ -11,6 +11,8 @@ from planner.plan.shape import Degrees, Shape
 
 # Below this the price of two shapes is the same to a person: cents an hour.
 SAME_PRICE = 0.005
+SAME_TIME = 0.05  # [ms]
+SAME_ROOM = 0.01  # shares of the load
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,7 @@ def ranked_alternatives(
     for deployment, load in enumerate(menu.loads):
         keep = keeps[deployment] if keeps else 0.0
         taken = [shape for shape in chosen if shape.deployment == deployment]
-        base_price = sum(shape.price for shape in taken)
-        base_gpus = sum(shape.degrees.gpus for shape in taken)
-        base_tpot = max((shape.times.tpot for shape in taken), default=math.inf)
+        base = _Base(taken, load) if taken else None
         skip = {(shape.pool, shape.degrees) for shape in taken}
         best: dict[tuple[int, Degrees], Shape] = {}
         for shape in menu.shapes:
@@ -59,8 +59,7 @@ def ranked_alternatives(
             count = replicas_for(shape, load, keep)
             gpus = count * shape.degrees.gpus
             price = count * shape.price if priced else None
-            free = free_gpus[shape.pool]
-            reason = _reason(shape, gpus, count * shape.price, free, base_gpus, base_price, base_tpot, priced)
+            reason = _reason(shape, count, free_gpus[shape.pool], base, load, priced=priced)
             answer.append(Alternative(shape, count, gpus, price, reason))
     return tuple(answer)
 
@@ -86,20 +85,35 @@ def _degrees_key(degrees: Degrees) -> tuple[int, int, int, int]:
     return (degrees.tensor_parallel, degrees.pipeline_parallel, degrees.expert_parallel, degrees.data_parallel)
 
 
-def _reason(shape: Shape, gpus: int, price: float, free: int, base_gpus: int, base_price: float, base_tpot: float, priced: bool) -> str:
+class _Base:
+    """What the plan spends on a deployment: price [$/h], GPUs, its slowest time per token [s], and what it serves as a share of the load."""
+
+    def __init__(self, taken: Sequence[Shape], load: float) -> None:
+        self.price = sum(shape.price for shape in taken)
+        self.gpus = sum(shape.degrees.gpus for shape in taken)
+        self.tpot = max(shape.times.tpot for shape in taken)
+        self.serves = sum(shape.capacity for shape in taken) / load
+
+
+def _reason(shape: Shape, count: int, free: int, base: _Base | None, load: float, *, priced: bool) -> str:
     """Say in a few words what the plan has that this shape has not."""
+    gpus, price, serves = count * shape.degrees.gpus, count * shape.price, count * shape.capacity / load
     if gpus > free:
         return f"needs {gpus} GPUs, {free} are free"
+    if base is None:
+        return "possible by itself"
     words = []
-    if priced and base_gpus and price > base_price + SAME_PRICE:
-        words.append(f"dearer: {gpus} GPUs instead of {base_gpus}" if gpus > base_gpus else f"dearer: {gpus} GPUs at a higher price")
-    elif base_gpus and gpus > base_gpus:
-        words.append(f"{gpus} GPUs instead of {base_gpus}")
-    slower = (shape.times.tpot - base_tpot) * 1e3
-    if base_gpus and slower > 0.05:
+    if priced and price > base.price + SAME_PRICE:
+        words.append(f"dearer: {gpus} GPUs instead of {base.gpus}" if gpus > base.gpus else f"dearer: {gpus} GPUs at a higher price")
+    elif gpus > base.gpus:
+        words.append(f"{gpus} GPUs instead of {base.gpus}")
+    slower = (shape.times.tpot - base.tpot) * 1e3
+    if slower > SAME_TIME:
         words.append(f"slower by {slower:.1f} ms a token")
-    elif base_gpus and slower < -0.05:
+    elif slower < -SAME_TIME:
         words.append(f"faster by {-slower:.1f} ms a token")
-    if priced and base_gpus and price < base_price - SAME_PRICE:
-        words.append("cheaper alone, but not beside the others" if gpus <= free else "cheaper")
+    if priced and price < base.price - SAME_PRICE:
+        words.append("cheaper alone, but not beside the others")
+    elif serves < base.serves - SAME_ROOM and not (priced and price > base.price + SAME_PRICE):
+        words.append(f"less room: {serves:.0%} of the load instead of {base.serves:.0%}")
     return ", ".join(words) if words else "as good: the plan communicates less or keeps more domains whole"
