@@ -17,6 +17,7 @@ from planner.audit.checks.memory import WEIGHTS_TOLERANCE
 from planner.audit.kv_cache import Context, mixes_windows, sequence_bytes_by_stage
 from planner.audit.weights import weights_by_stage
 from planner.candidates.legality import violations as planned
+from planner.catalog.engine_choice import engine_for
 from planner.catalog.engines import engine
 from planner.catalog.gpus import gpu, gpus
 from planner.catalog.models import model, models
@@ -84,6 +85,8 @@ def precisions(architecture):
     own = architecture.quantization
     if own is not None:
         yield Precision(own.weights, "bf16", "bf16", own)
+    if own is not None and architecture.compressed:
+        yield Precision(own.weights, "fp8", "bf16", own)
     yield Precision("bf16", "bf16", "bf16")
     for weights in ("fp8", "int4"):
         yield Precision(weights, "fp8", "bf16", ASSUMED_SCHEMES[weights])
@@ -97,10 +100,10 @@ def disagreements(architecture, rng, context):
     """
     card = gpu("h200-sxm-141gb")
     for name, precision, degrees in itertools.product(("vllm", "sglang", "tensorrt-llm", "vllm 0.8"), precisions(architecture), DEGREES):
-        rules = engine(name)
+        rules = engine_for(name, architecture)
         if errors(planned(architecture, precision, rules, card, degrees)) or rng.random() > 0.4:
             continue
-        setting = Setting(architecture, precision, name, card, (), context - 100.0, 100.0, 8192, context, 0.9)
+        setting = Setting(architecture, precision, f"{rules.name} {rules.version}", card, (), context - 100.0, 100.0, 8192, context, 0.9)
         columns = (
             degrees.tensor_parallel,
             degrees.pipeline_parallel,
@@ -131,6 +134,7 @@ def test_counts_agree_with_the_cost_model_on_some_models():
     sample = (
         "llama-3.1-70b",
         "deepseek-v3.2",
+        "deepseek-v4-pro",
         "gpt-oss-120b",
         "qwen3-next-80b-a3b",
         "nemotron-3-nano-30b-a3b",
@@ -148,7 +152,7 @@ def legality_disagreements(count, seed):
         architecture, card = rng.choice(catalog), rng.choice(cards)
         if any(kind.recurrent is not None and kind.recurrent.kind not in PROJECTED for kind in architecture.layer_kinds):
             continue
-        rules = engine(rng.choice(["vllm", "sglang", "tensorrt-llm", "vllm 0.8.1", "vllm 0.5", "sglang 0.5.18"]))
+        rules = engine_for(rng.choice(["vllm", "sglang", "tensorrt-llm", "vllm 0.8.1", "vllm 0.5", "sglang 0.5.18"]), architecture)
         precision = rng.choice([*precisions(architecture), Precision("fp16", "fp16", "fp16")])
         tensor, data = rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32]), rng.choice([1, 1, 1, 2, 4, 8])
         expert = rng.choice([1, tensor * data, *(degree for degree in range(1, tensor * data + 1) if tensor * data % degree == 0)])
