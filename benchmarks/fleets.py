@@ -19,6 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from planner.solve.instance import Container, DeploymentRules, Instance, PoolScopes, ReplicaLimits, Resilience, ShapeColumns
+from planner.solve.token_time import TimedShapes, token_times
 
 NODE_GPUS = 8
 SIZES = (1, 2, 4, 8)
@@ -233,21 +234,27 @@ def _instance(rows: list[tuple[int, Option]], loads: list[int], where: Fleet) ->
         return np.array(values, dtype=np.int64)
 
     chosen = [option for _, option in rows]
+    deployment, pool = column([number for number, _ in rows]), column([POOLS.index(option.kind) for option in chosen])
+    capacity, steps = column([option.tokens for option in chosen]), column([round(option.step * 1e3) for option in chosen])
+    gpus = column([option.tensor * option.stages for option in chosen])
+    price = gpus * column([GPUS[option.kind].cents * 10**4 for option in chosen])
     return Instance(
         shapes=ShapeColumns(
-            deployment=column([deployment for deployment, _ in rows]),
-            pool=column([POOLS.index(option.kind) for option in chosen]),
+            deployment=deployment,
+            pool=pool,
             size=column([option.tensor for option in chosen]),
             groups=column([option.stages for option in chosen]),
             container=np.full(len(rows), int(Container.ANYWHERE)),
             within_part=np.zeros(len(rows), dtype=bool),
-            capacity=column([option.tokens for option in chosen]),
+            capacity=capacity,
             share=column([option.tokens * 10**6 // loads[deployment] for deployment, option in rows]),
-            price=column([GPUS[option.kind].cents * option.tensor * option.stages * 10**4 for option in chosen]),
+            price=price,
             comm=column([round(option.communication * 1e3) for option in chosen]),
-            tpot=column([round(option.step * 1e3) for option in chosen]),
+            tpot=steps,
             ttft=column([10**9] * len(rows)),
             form=np.arange(len(rows), dtype=np.int64),
+            # A replica with room for half as much again answers about a sixth faster; room for one more load is twice that.
+            token_time=token_times(TimedShapes(deployment, pool, gpus, price, capacity, steps, steps // 3), column(loads), {}),
         ),
         loads=column(loads),
         pools=tuple(_pool(where, name) for name in POOLS),

@@ -160,6 +160,12 @@ def smaller_batches(rows: IntArray, batch: IntArray) -> tuple[IntArray, IntArray
 
 def layout_table(context: PoolSetting, grid: Sequence[Layout], partitions: Sequence[tuple[int, ...]] | None = None) -> Evaluated:
     """Columns of the layouts, and their memory at a batch of one sequence on every data-parallel rank; balanced without `partitions`."""
+    shapes = layout_columns(grid)
+    return Evaluated(grid, shapes, _held(context.setting, shapes, partitions))
+
+
+def layout_columns(grid: Sequence[Layout]) -> ShapeArrays:
+    """Layouts as columns, at a batch of one sequence on every data-parallel rank."""
     columns = as_columns(
         [
             (
@@ -176,8 +182,7 @@ def layout_table(context: PoolSetting, grid: Sequence[Layout], partitions: Seque
             for layout in grid
         ]
     )
-    shapes = ShapeArrays(*columns)
-    return Evaluated(grid, shapes, _held(context.setting, shapes, partitions))
+    return ShapeArrays(*columns)
 
 
 def _held(setting: Setting, shapes: ShapeArrays, partitions: Sequence[tuple[int, ...]] | None) -> MemoryTable:

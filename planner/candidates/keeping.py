@@ -12,6 +12,7 @@ from planner.candidates.columns import evaluate_table, layout_table, most_sequen
 from planner.candidates.degrees import Layout
 from planner.candidates.direct_links import without_nvlink
 from planner.candidates.legality import violations
+from planner.candidates.load_times import with_load_times
 from planner.candidates.settings import PoolSetting
 from planner.diagnostics import PlannerError, errors
 from planner.plan.outcome import NotKept, PlacedReplica, RankPlace
@@ -44,14 +45,14 @@ class _Question:
 
 
 def keepable(
-    loaded: LoadedProblem, settings: Settings, prices: Sequence[float | None], force: Degrees | None = None
+    loaded: LoadedProblem, settings: Settings, prices: Sequence[float | None], loads: Sequence[float], force: Degrees | None = None
 ) -> tuple[tuple[PlacedReplica, ...], tuple[NotKept, ...]]:
     """Replicas of the current plan that may stay, and those that may not with the reason.
 
     A replica stays with its GPUs, degrees, number formats and layers per stage; its batch is chosen anew, as for every other shape.
-    `settings` are those of the menu, `prices` [$/h] of a GPU in every pool, `force` the only degrees allowed.
+    `settings` are those of the menu, `prices` [$/h] of a GPU in every pool, `loads` those of the deployments, `force` the only degrees allowed.
     """
-    asker = _Asker(loaded, settings, prices, force)
+    asker = _Asker(loaded, settings, prices, loads, force)
     stay, lost = [], []
     for replica in loaded.current.replicas if loaded.current is not None else ():
         found = asker.ask(replica)
@@ -65,8 +66,10 @@ def keepable(
 class _Asker:
     """Asks of one replica after another whether it may stay, evaluating replicas alike once."""
 
-    def __init__(self, loaded: LoadedProblem, settings: Settings, prices: Sequence[float | None], force: Degrees | None) -> None:
-        self.loaded, self.settings, self.prices, self.force = loaded, settings, prices, force
+    def __init__(
+        self, loaded: LoadedProblem, settings: Settings, prices: Sequence[float | None], loads: Sequence[float], force: Degrees | None
+    ) -> None:
+        self.loaded, self.settings, self.prices, self.loads, self.force = loaded, settings, prices, loads, force
         self.names = {deployment.name: index for index, deployment in enumerate(loaded.problem.deployments)}
         self.usable = {
             index: usable_gpus(deployment, loaded.fabric)[0]
@@ -94,7 +97,7 @@ class _Asker:
             return _CannotStayError("DEGREE_NOT_ALLOWED", f"only {self.force} is to be used")
         key = (index, pool, replica.weights_dtype, replica.kv_dtype, question.layout, question.partition)
         if key not in self.evaluated:
-            self.evaluated[key] = _shape(self.loaded.problem.deployments[index], question, self.prices[pool])
+            self.evaluated[key] = _shape(self.loaded.problem.deployments[index], question, self.prices[pool], self.loads[index])
         return self.evaluated[key]
 
 
@@ -191,14 +194,16 @@ def _layout(fabric: Fabric, degrees: Degrees, replica: RunningReplica, pool: int
     )
 
 
-def _shape(deployment: Deployment, question: _Question, price_per_gpu: float | None) -> Shape | _CannotStayError:
+def _shape(deployment: Deployment, question: _Question, price_per_gpu: float | None, load: float) -> Shape | _CannotStayError:
     """The replica at its best batch under today's workload and targets, or what it misses."""
     context, layout = question.context, question.layout
     if (broken := without_nvlink(deployment, context.pool, layout)) is not None:
         return _CannotStayError(*broken)
     table = layout_table(context, [layout], [question.partition])
     found, refused = evaluate_table(context, table, most_sequences(context, table), price_per_gpu, every_batch=False)
-    return found[0] if found else _CannotStayError(refused[0].code, refused[0].message)
+    if not found:
+        return _CannotStayError(refused[0].code, refused[0].message)
+    return with_load_times(context, [layout], found, load)[0]
 
 
 def _ranks(fabric: Fabric, degrees: Degrees, replica: RunningReplica) -> tuple[RankPlace, ...]:

@@ -12,6 +12,7 @@ from planner.candidates.degrees import Layout, PoolRoom, layouts, pipeline_degre
 from planner.candidates.direct_links import without_nvlink
 from planner.candidates.keeping import keepable
 from planner.candidates.legality import tensor_parallel_violations, violations
+from planner.candidates.load_times import with_load_times
 from planner.candidates.prices import pool_prices
 from planner.candidates.settings import PoolSetting, pool_settings
 from planner.diagnostics import Diagnostic, Severity, errors
@@ -67,6 +68,9 @@ def build_menu(
     prices, diagnostics = pool_prices(loaded)
     rooms = [room_of(loaded.fabric, pool) for pool in loaded.fabric.pools]
     smaller = every_batch or loaded.problem.objective == "latency"
+    loads, units = zip(*(load_of(loaded, index) for index in range(len(loaded.problem.deployments))), strict=True)
+    # Where the load served is to be greatest, every replica is full.
+    full = loaded.problem.objective == "throughput"
     for index in range(len(loaded.problem.deployments)) if only is None else only:
         for room in rooms:
             if room.total_free == 0:
@@ -77,10 +81,9 @@ def build_menu(
                 grid, refused = _legal_grid(loaded, setting, room, force)
                 rejected.extend(refused)
                 found, refused = shapes_of(setting, grid, prices[room.pool.index], smaller, evaluator)
-                shapes.extend(found)
+                shapes.extend(found if full or setting.buckets else with_load_times(setting, grid, found, loads[index]))
                 rejected.extend(refused)
-    loads, units = zip(*(load_of(loaded, index) for index in range(len(loaded.problem.deployments))), strict=True)
-    running, not_kept = keepable(loaded, settings, prices, force)
+    running, not_kept = keepable(loaded, settings, prices, loads, force)
     return Menu(tuple(shapes), tuple(rejected), loads, units, settings, (*diagnostics, *_told(not_kept)), running, not_kept)
 
 

@@ -102,6 +102,8 @@ class Shape:
     Where the workload has buckets, `parts` holds the shape as it serves each bucket alone (None where it may not), its `capacity` in requests/s or
     sequences of that bucket, and `bucket` tells which one the other figures are of; the `capacity` of the whole is that at the workload's own mix
     of the buckets it may serve.
+    Plans of equal cost are told apart by `load_tpot`, the time per token [s] of a replica that carries the whole load, where that does not fill it, and
+    by `relief`, what the time per token falls [s] for room of one more load, known of the shape that serves most per GPU of a deployment on a pool.
     """
 
     deployment: int
@@ -124,6 +126,8 @@ class Shape:
     tail: TailFigures | None = None  # where the targets ask for a percentile
     bucket: int = -1
     parts: tuple[Shape | None, ...] = ()
+    load_tpot: float | None = None  # where it is not that of `times`
+    relief: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

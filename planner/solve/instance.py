@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.solve.buckets import NOT_SERVED, Slicing
-from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, TOKEN_TIME_UNITS
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -38,8 +37,8 @@ class ShapeColumns:
     A replica of shape s is `groups` groups of `size` GPUs, each inside one scale-up scope of pool `pool` (inside one of its parts, a pair
     or mesh, where `within_part`), all of them inside one `container`. `capacity` is what a replica serves [units of load x the
     deployment's scale, rounded down], `share` the same as a share of the load [1e-6, rounded down], `price` what it costs billed by GPU
-    [1e-6 $/h], `comm` its communication time of one decode step [ns], `tpot` and `ttft` its times [ns]. Shapes of one deployment with the
-    same `form` are one shape to its user, on different pools. Where loads are in buckets, `use` [n, buckets] is what one slice of a bucket takes of a
+    [1e-6 $/h], `comm` its communication time of one decode step [ns], `tpot` and `ttft` its times [ns], `token_time` what a replica adds to the
+    value that tells plans of equal cost apart ([ns], see `token_time.token_times`). Shapes of one deployment with the same `form` are one shape to its user, on different pools. Where loads are in buckets, `use` [n, buckets] is what one slice of a bucket takes of a
     replica [`Slicing.unit`-ths, rounded up; `NOT_SERVED` where it may not serve the bucket] and `bucket_tpot` [n, buckets] the time per token there [ns].
     A shape whose `spare_of` [n] is not -1 serves nothing: its replicas are GPUs kept free for replicas of the shape with that source.
     """
@@ -57,6 +56,7 @@ class ShapeColumns:
     tpot: IntArray
     ttft: IntArray
     form: IntArray
+    token_time: IntArray
     use: IntArray | None = None
     bucket_tpot: IntArray | None = None
     spare_of: IntArray | None = None
@@ -68,16 +68,6 @@ class ShapeColumns:
     def gpus(self) -> IntArray:
         """GPUs of one replica [n]."""
         return self.size * self.groups
-
-    @property
-    def token_time(self) -> IntArray:
-        """Time per token over the share of the load that a replica can carry [us], [n].
-
-        Divided by the share, not multiplied: of two plans at one price the one with more room runs its replicas less full, and so faster
-        than at the full batch that `tpot` is for. A product would call the smaller capacity the faster plan.
-        """
-        full_load_in_us = SHARE_UNITS * TOKEN_TIME_UNITS // TIME_UNITS
-        return full_load_in_us * self.tpot // np.maximum(self.share, 1)
 
     def take(self, chosen: IntArray | BoolArray) -> ShapeColumns:
         """Only the chosen shapes, by index or mask."""

@@ -11,7 +11,7 @@ from planner.solve.instance import Instance
 from planner.solve.layout import Item, PoolLayout, ScopeClass, lay_out
 from planner.solve.located import Located
 from planner.solve.program import Program, add_term
-from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, TOKEN_TIME_UNITS
+from planner.solve.scaling import SHARE_UNITS
 
 
 class Opened(NamedTuple):
@@ -113,7 +113,7 @@ class Model:
         return found
 
     def token_time(self) -> dict[int, int]:
-        """Time per token of every replica over the share of the load it can carry, summed over replicas, as a linear expression [us].
+        """Time per token at the batch that the load makes, a mean over the replicas of each deployment, as a linear expression [ns].
 
         Of a load in buckets it is the time per token of every slice where it is served, weighted by its share of the load.
         """
@@ -126,8 +126,8 @@ class Model:
         for (shape, bucket), variable in self.slices.items():
             slicing = self.instance.slicing_of(int(shapes.deployment[shape]))
             if slicing is not None and shapes.bucket_tpot is not None:
-                whole_in_us = SHARE_UNITS * TIME_UNITS // TOKEN_TIME_UNITS
-                add_term(terms, variable, int(shapes.bucket_tpot[shape, bucket]) * slicing.shares[bucket] // (whole_in_us * slicing.slices))
+                whole = SHARE_UNITS * slicing.slices
+                add_term(terms, variable, int(shapes.bucket_tpot[shape, bucket]) * slicing.shares[bucket] // whole)
         return terms
 
     def communication(self) -> dict[int, int]:

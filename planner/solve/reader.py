@@ -29,6 +29,7 @@ from planner.solve.running import all_shapes, scopes_of, seats_of
 from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, ceil_money, ceil_units, floor_money, floor_units, load_scale
 from planner.solve.slicing import read_slicing
 from planner.solve.spare_shapes import with_spares
+from planner.solve.token_time import TimedShapes, token_times
 
 if TYPE_CHECKING:
     from planner.plan.outcome import PlacedReplica
@@ -50,6 +51,7 @@ def read(
     fresh, shapes = len(shapes), all_shapes(shapes, running)
     scales = [load_scale(load, [shape.capacity for shape in shapes if shape.deployment == number]) for number, load in enumerate(loads)]
     sliced = read_slicing(problem, shapes, loads, scales)
+    demand = _column(ceil_units(load, scale) for load, scale in zip(loads, scales, strict=True))
     columns = ShapeColumns(
         deployment=_column(shape.deployment for shape in shapes),
         pool=_column(shape.pool for shape in shapes),
@@ -67,6 +69,7 @@ def read(
         tpot=_column(round(shape.times.tpot * TIME_UNITS) for shape in shapes),
         ttft=_column(round(shape.times.ttft * TIME_UNITS) for shape in shapes),
         form=_forms(shapes, pools),
+        token_time=_token_times(shapes, demand, scales, pools),
         use=sliced.use,
         bucket_tpot=sliced.tpot,
     )
@@ -79,7 +82,7 @@ def read(
     return with_spares(
         Instance(
             shapes=columns,
-            loads=_column(ceil_units(load, scale) for load, scale in zip(loads, scales, strict=True)),
+            loads=demand,
             pools=scopes,
             limits=tuple(
                 ReplicaLimits()
@@ -120,6 +123,26 @@ def _rules(deployment: Deployment, masks: Iterable[str]) -> DeploymentRules:
 
 def _column(values: Iterable[int]) -> IntArray:
     return np.array(list(values), dtype=np.int64)
+
+
+def _token_times(shapes: Sequence[Shape], loads: IntArray, scales: Sequence[int], pools: Sequence[Pool]) -> IntArray:
+    """What a replica of every shape adds to the value that tells plans of equal cost apart [ns], [n]."""
+    times = [shape.times.tpot if shape.load_tpot is None else shape.load_tpot for shape in shapes]
+    timed = TimedShapes(
+        deployment=_column(shape.deployment for shape in shapes),
+        pool=_column(shape.pool for shape in shapes),
+        gpus=_column(shape.degrees.gpus for shape in shapes),
+        price=_column(ceil_money(shape.price) for shape in shapes),
+        capacity=_column(floor_units(shape.capacity, scales[shape.deployment]) for shape in shapes),
+        tpot=_column(round(time * TIME_UNITS) for time in times),
+        relief=_column(round((shape.relief or 0.0) * TIME_UNITS) for shape in shapes),
+    )
+    return token_times(timed, loads, {pool.index: pool.gpus_per_node for pool in pools if billed_by_node(pool)})
+
+
+def billed_by_node(pool: Pool) -> bool:
+    """Whether the nodes of a pool are paid for whole."""
+    return pool.billing == "node" and pool.price_per_node is not None
 
 
 def _forms(shapes: Sequence[Shape], pools: Sequence[Pool]) -> IntArray:
@@ -175,7 +198,7 @@ def read_pool(fabric: Fabric, pool: Pool, domains: DomainNumbers | None = None) 
         arranged = domains.arranged(scopes)
         if arranged or nodes:
             nodes = tuple(tuple(len(part) for part in domains.parts(scope)) for scope in scopes.tolist())
-    billed = pool.billing == "node" and pool.price_per_node is not None
+    billed = billed_by_node(pool)
     return PoolScopes(
         free=free,
         capacity=table.capacity[scopes].astype(np.int64),

@@ -12,9 +12,6 @@ MONEY_UNITS = 10**6
 TIME_UNITS = 10**9
 """Integer units of time in one second: the solver counts nanoseconds [ns]."""
 
-TOKEN_TIME_UNITS = 10**6
-"""Integer units of time in one second where times are divided by shares of a load, which makes them large [us]."""
-
 LOAD_UNITS = 10**6
 """Integer units in one unit of load (one sequence, one output token/s), unless the sums would grow too large."""
 
@@ -35,7 +32,7 @@ STAGE_UNITS: dict[str, tuple[float, str]] = {
     "first_token": (TIME_UNITS, "s"),
     "throughput": (-SHARE_UNITS, "of the load"),
     "unserved": (UNSERVED_UNITS, "loads"),
-    "token_time": (TOKEN_TIME_UNITS, "s"),
+    "token_time": (TIME_UNITS, "s"),
     "communication": (TIME_UNITS, "s"),
     "whole_scopes": (1, "scopes"),
     "order": (1, ""),

@@ -10,7 +10,7 @@ import numpy as np
 from planner.solve.buckets import NOT_SERVED
 from planner.solve.instance import Instance, ShapeColumns
 
-SERVES_NOTHING = {"capacity": 0, "share": 0, "comm": 0, "tpot": 0, "ttft": 0, "use": NOT_SERVED, "bucket_tpot": 0}
+SERVES_NOTHING = {"capacity": 0, "share": 0, "comm": 0, "tpot": 0, "ttft": 0, "token_time": 0, "use": NOT_SERVED, "bucket_tpot": 0}
 
 
 def with_spares(instance: Instance) -> Instance:

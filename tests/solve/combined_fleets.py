@@ -6,19 +6,35 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
+from planner.solve.buckets import NOT_SERVED, Slicing
 from planner.solve.instance import Budget, Container, DeploymentRules, GpuBudget, Instance, ReplicaLimits, Resilience, Spread
+from planner.solve.spare_shapes import with_spares
 from tests.solve.fleets import ScopeRow, ShapeRow, instance_of, pool_of
 
-RULES = ("billing", "budget", "types", "replicas", "one_shape", "priority", "pin", "spread", "resilience", "locality", "odd_sizes")
-"""What may be asked besides loads and room: each is, or is not, at odds of 2 to 3."""
+RULES = (
+    "billing",
+    "budget",
+    "types",
+    "replicas",
+    "one_shape",
+    "priority",
+    "pin",
+    "spread",
+    "resilience",
+    "locality",
+    "odd_sizes",
+    "spares",
+    "buckets",
+)
+"""What may be asked besides loads and room: each is, or is not, at odds of 3 to 7."""
 
 
 def combined_instance(seed: int) -> tuple[Instance, frozenset[str]]:
-    """A fleet of at most eight free GPUs, small enough for brute force over all places; and which rules it has."""
+    """A fleet of at most nine free GPUs, small enough for brute force over all places; and which rules it has."""
     draw = random.Random(seed)
-    asked = frozenset(rule for rule in RULES if draw.random() < 0.4)
+    asked = frozenset(rule for rule in RULES if draw.random() < 0.3)
     pools = []
-    room = draw.randint(5, 8)
+    room = draw.randint(5, 9)
     for first_node in (0, 100)[: draw.choice([1, 1, 2])]:
         rows: list[ScopeRow] = []
         for _ in range(draw.randint(2, 3)):
@@ -30,6 +46,9 @@ def combined_instance(seed: int) -> tuple[Instance, frozenset[str]]:
         pools.append(pool_of(rows, draw.randint(3, 12) if "billing" in asked and draw.random() < 0.7 else None, first_node))
     deployments = draw.choice([1, 2, 2])
     rules = [_rules(draw, asked) for _ in range(deployments)]
+    if "buckets" in asked:
+        # Of a load in buckets nobody promises what is left after a loss.
+        rules[0] = replace(rules[0], resilience=None)
     rows_of_shapes = []
     for deployment in range(deployments):
         for _ in range(draw.randint(1, 2)):
@@ -56,10 +75,26 @@ def combined_instance(seed: int) -> tuple[Instance, frozenset[str]]:
         if "types" in asked
         else (),
     )
-    instance = instance_of(rows_of_shapes, loads, pools, limits, budget, draw.choice(["cost", "cost", "gpus"]), rules)
+    slicing: tuple[Slicing | None, ...] = ()
+    if "buckets" in asked:
+        rows_of_shapes, slicing = _buckets(draw, rows_of_shapes, loads)
+    instance = instance_of(rows_of_shapes, loads, pools, limits, budget, draw.choice(["cost", "cost", "gpus"]), rules, slicing)
     if all(rule == DeploymentRules() for rule in rules):
         instance = replace(instance, rules=())
-    return instance, asked
+    return with_spares(instance), asked
+
+
+def _buckets(draw: random.Random, rows: list[ShapeRow], loads: list[int]) -> tuple[list[ShapeRow], tuple[Slicing | None, ...]]:
+    """The load of the first deployment in buckets, of which a replica of each shape serves some."""
+    buckets = draw.randint(1, 2)
+    cut = [
+        replace(row, use=tuple(draw.choice([NOT_SERVED, *[draw.randint(2, 12)] * 5]) for _ in range(buckets)))
+        if not row.deployment
+        else row
+        for row in rows
+    ]
+    parts = tuple(loads[0] // buckets + 1 for _ in range(buckets))
+    return cut, (Slicing(draw.randint(1, 2), 10, (10**6 // buckets,) * buckets, parts), *(None for _ in loads[1:]))
 
 
 def _rules(draw: random.Random, asked: frozenset[str]) -> DeploymentRules:
@@ -72,4 +107,5 @@ def _rules(draw: random.Random, asked: frozenset[str]) -> DeploymentRules:
         draw.choice([0, 1, 2]) if "priority" in asked else 0,
         draw.choice([Fraction(0), Fraction(1, 2), Fraction(1)]) if "priority" in asked else Fraction(0),
         draw.choice(["", "allowed"]) if "pin" in asked else "",
+        draw.choice([0, 1, 1, 2]) if "spares" in asked else 0,
     )

@@ -190,6 +190,11 @@ def _value(instance: Instance, counts: tuple[int, ...]) -> tuple[int, ...] | Non
     return (0,)
 
 
+def keeps_limits(instance: Instance, counts: tuple[int, ...]) -> bool:
+    """Whether counts keep load, replica limits and spares."""
+    return _value(instance, counts) is not None
+
+
 def kept_free(instance: Instance, counts: tuple[int, ...], shape: int) -> int:
     """Sets of GPUs that are kept free for a shape."""
     spare_of = instance.shapes.spare_of

@@ -7,6 +7,8 @@ from itertools import product
 from math import ceil
 
 from planner.solve.instance import Container, Instance
+from tests.solve.exhaustive import kept_free
+from tests.solve.exhaustive_buckets import least_unserved
 
 Nodes = tuple[tuple[int, ...], ...]
 """Free GPUs by scope and node."""
@@ -78,13 +80,22 @@ def kept(instance: Instance, replicas: tuple[tuple[int, Touch], ...]) -> tuple[i
     unserved = []
     for deployment in range(instance.deployments):
         rules = instance.rules_of(deployment)
-        own = [(int(columns.capacity[shape]), touched) for shape, touched in replicas if columns.deployment[shape] == deployment]
+        mine = [(shape, touched) for shape, touched in replicas if columns.deployment[shape] == deployment]
+        # GPUs kept free lie where the deployment may run, and are no replicas to the other rules.
+        if rules.only and any((rules.only, 0) in touched for _, touched in mine):
+            return None
+        own = [(int(columns.capacity[shape]), touched) for shape, touched in mine if not instance.spare[shape]]
         if rules.spread is not None:
             kind, most = rules.spread.kind, rules.spread.most
             if any(sum(label in touched for _, touched in own) > most for label in {x for _, t in own for x in t if x[0] == kind}):
                 return None
-        if rules.only and any((rules.only, 0) in touched for _, touched in own):
-            return None
+        if instance.slicing_of(deployment) is not None:
+            running = [shape for shape, _ in mine]
+            missing = least_unserved(instance, deployment, tuple(map(running.count, range(len(columns)))))
+            if missing is None:
+                return None
+            unserved.append(missing)
+            continue
         load, total = int(instance.loads[deployment]), sum(capacity for capacity, _ in own)
         missing = max(0, load - total)
         if rules.resilience is not None:
@@ -118,6 +129,10 @@ def best_located(instance: Instance) -> tuple[int, ...] | None:
     bounds = [
         sum(int(free) // int(columns.size[s]) for free in instance.pools[int(columns.pool[s])].free) // int(columns.groups[s])
         for s in range(len(columns))
+    ]
+    # More sets of free GPUs than spares are asked for only cost more.
+    bounds = [
+        min(bound, instance.rules_of(int(columns.deployment[s])).spares) if instance.spare[s] else bound for s, bound in enumerate(bounds)
     ]
     found: tuple[int, ...] | None = None
     elastic = any(instance.rules_of(deployment).may_go_unserved for deployment in range(instance.deployments))
@@ -163,12 +178,18 @@ def gpus_kept(instance: Instance, counts: tuple[int, ...]) -> bool:
 def loads_kept(instance: Instance, counts: tuple[int, ...]) -> bool:
     columns = instance.shapes
     for deployment in range(instance.deployments):
-        own = [s for s in range(len(columns)) if columns.deployment[s] == deployment]
+        own = [s for s in range(len(columns)) if columns.deployment[s] == deployment and not instance.spare[s]]
+        if any(kept_free(instance, counts, s) < min(instance.rules_of(deployment).spares, counts[s]) for s in own):
+            return False
         limits, number = instance.limits[deployment], sum(counts[s] for s in own)
         if number < limits.minimum or (limits.maximum is not None and number > limits.maximum):
             return False
         if limits.one_shape and sum(1 for s in own if counts[s]) > 1:
             return False
+        if instance.slicing_of(deployment) is not None:
+            if least_unserved(instance, deployment, counts) is None:
+                return False
+            continue
         least = int(instance.loads[deployment]) * (1 - instance.rules_of(deployment).may_go_unserved)
         if sum(int(columns.capacity[s]) * counts[s] for s in own) < least:
             return False

@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.solve.buckets import NOT_SERVED, Slicing
 from planner.solve.instance import Budget, Container, DeploymentRules, Instance, PoolScopes, ReplicaLimits, ShapeColumns
+from planner.solve.token_time import TimedShapes, token_times
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,19 @@ def columns_of(rows: Sequence[ShapeRow], loads: Sequence[int]) -> ShapeColumns:
         tpot=column("tpot"),
         ttft=column("ttft"),
         form=np.arange(len(rows), dtype=np.int64),
+        token_time=token_times(
+            TimedShapes(
+                deployment=column("deployment"),
+                pool=column("pool"),
+                gpus=column("size") * column("groups"),
+                price=column("price"),
+                capacity=column("capacity"),
+                tpot=column("tpot"),
+                relief=column("tpot") // 3,
+            ),
+            np.array(loads, dtype=np.int64),
+            {},
+        ),
         **bucket_columns(rows),
     )
 
