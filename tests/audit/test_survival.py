@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -28,7 +29,7 @@ def problem(seed: int) -> dict[str, object]:
             "gpus": draw.choice([2, 4, 8]),
             "nics": {"count": 4, "speed": "400Gb/s"},
             "leaf": f"leaf-{number % 3}",
-            "failure_domains": {"rack": f"rack-{draw.randint(0, 2)}"},
+            "failure_domains": {"rack": f"rack-{draw.randint(0, 2)}", "zone": f"zone-{number % 2}"},
             "price": "$24/h",
         }
         for number in range(draw.randint(3, 6))
@@ -37,9 +38,17 @@ def problem(seed: int) -> dict[str, object]:
         {
             "name": name,
             "model": model,
-            "workload": {"prompt_tokens": 1024, "output_tokens": 256, "concurrency": draw.choice([8, 24, 60])},
+            "workload": {
+                "prompt_tokens": 1024,
+                "output_tokens": 256,
+                **draw.choice([{"concurrency": 8}, {"concurrency": 24}, {"concurrency": 60}, {"request_rate": "6/s"}]),
+            },
             "slo": {"tpot": draw.choice(["15ms", "25ms"])},
-            "resilience": {"lose": draw.choice(["node", "node", "leaf", "rack", "gpu"]), "keep": draw.choice(["100%", "80%", "50%"])},
+            "resilience": {
+                "lose": draw.choice(["node", "node", "leaf", "rack", "zone", "gpu"]),
+                "keep": draw.choice(["100%", "80%", "50%"]),
+            },
+            **draw.choice([{}, {}, {"spares": 1}, {"spread": {"over": "node", "most": 2}}, {"forbid": ["n0"]}]),
         }
         for name, model in (("small", "llama-3.1-8b"), ("large", "llama-3.1-70b-fp8"))[: draw.choice([1, 2])]
     ]
@@ -60,16 +69,19 @@ def asking(found: Answer, name: str, share: float):
     """The same problem when one deployment asks only a share of its load, and the others nothing of note."""
     deployments = []
     for item in found.loaded.problem.deployments:
-        load = item.workload.concurrency or 0
-        asked = math.ceil(round(share * load, 9)) if item.name == name else 1
-        workload = item.workload.model_copy(update={"concurrency": asked})
-        deployments.append(item.model_copy(update={"workload": workload, "resilience": None}))
+        mine, load, rate = item.name == name, item.workload.concurrency, item.workload.request_rate
+        asked = (
+            {"concurrency": math.ceil(round(share * load, 9)) if mine else 1}
+            if load
+            else {"request_rate": (share if mine else 1e-6) * rate}
+        )
+        deployments.append(item.model_copy(update={"workload": item.workload.model_copy(update=asked), "resilience": None}))
     return found.loaded.problem.model_copy(update={"deployments": tuple(deployments)})
 
 
-def assert_survives(found: Answer) -> int:
-    """Kill every domain that something of a deployment stands in; give how many were killed."""
-    fabric, killed = found.loaded.fabric, 0
+def assert_survives(found: Answer) -> Counter[str]:
+    """Kill every domain that something of a deployment stands in; give how many of each kind were killed."""
+    fabric, killed = found.loaded.fabric, Counter[str]()
     for deployment in found.loaded.problem.deployments:
         rule = deployment.resilience
         assert rule is not None
@@ -86,7 +98,7 @@ def assert_survives(found: Answer) -> int:
                 str(item) for item in LOAD(case) if item.code == "LOAD_NOT_COVERED" and item.place and deployment.name in item.place.path
             ]
             assert mine == []
-            killed += 1
+            killed[rule.lose] += 1
     return killed
 
 
@@ -101,7 +113,10 @@ def solved(seed: int, tmp_path) -> Answer:
 def assert_all_survive(seeds: range, tmp_path, least: int) -> None:
     found = [item for item in (solved(seed, tmp_path) for seed in seeds) if item.plan.deployments]
     assert len(found) >= least
-    assert sum(map(assert_survives, found)) >= 3 * least
+    killed = sum(map(assert_survives, found), Counter[str]())
+    assert killed.total() >= 3 * least
+    assert set(killed) <= {"gpu", "node", "leaf", "rack", "zone"}
+    assert len(killed) >= min(5, least)
 
 
 def test_a_sample_of_resilient_plans(tmp_path):
@@ -110,7 +125,7 @@ def test_a_sample_of_resilient_plans(tmp_path):
 
 @pytest.mark.thorough
 def test_many_resilient_plans(tmp_path):
-    assert_all_survive(range(100, 124), tmp_path, 6)
+    assert_all_survive(range(100, 160), tmp_path, 15)
 
 
 def test_a_plan_that_promises_nothing_does_not_survive(tmp_path):
