@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.candidates.batches import with_batch
 from planner.candidates.columns import layout_columns
 from planner.candidates.degrees import Layout
 from planner.candidates.settings import PoolSetting
-from planner.cost.evaluation import evaluate
+from planner.cost.evaluation import prepared
 from planner.plan.shape import Degrees, Shape
 
 Key = tuple[Degrees, str, str, int, int]
@@ -77,5 +76,6 @@ def _times(context: PoolSetting, grid: Sequence[Layout], shapes: Sequence[Shape]
         for layout in grid
     }
     columns = layout_columns([known[shape.degrees, shape.locality, shape.group_level, shape.groups, shape.group_size] for shape in shapes])
-    times: list[float] = evaluate(context.setting, with_batch(columns, np.array(batches, dtype=np.int64)), against_one=False).tpot.tolist()
+    rows = np.arange(len(shapes), dtype=np.int64)
+    times: list[float] = prepared(context.setting, columns).at(rows, np.array(batches, dtype=np.int64), against_one=False).tpot.tolist()
     return times
