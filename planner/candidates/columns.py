@@ -200,7 +200,11 @@ def _shapes(
     """Rows of the menu: each layout with its memory and its times at its batch, worked out once for layouts alike."""
     sample, where = distinct_rows(times.alike[rows], batch)
     chosen, size = rows[sample], batch[sample]
-    told = times.at(chosen, size)
+    densest, part = _densest(table.shapes.at(chosen), size)
+    # One row more: the densest shape at two thirds of its batch.
+    told = times.at(np.append(chosen, chosen[densest]), np.append(size, part))
+    relief = max(0.0, float(told.tpot[densest] - told.tpot[-1])) / (float(size[densest]) / part - 1.0) if part < size[densest] else None
+    first = where.tolist().index(densest)
     partitions = [table.memory.partitions[row] for row in chosen.tolist()]
     held = memory(context.setting, replace(table.shapes.at(chosen), batch=size), partitions)
     figures = [TimeFigures(*row) for row in zip(*(getattr(told, name).tolist() for name in TIME_COLUMNS), strict=True)]
@@ -236,4 +240,12 @@ def _shapes(
                 tail=tails[sort],
             )
         )
+    answer[first] = replace(answer[first], relief=relief)
     return answer
+
+
+def _densest(shapes: ShapeArrays, batch: IntArray) -> tuple[int, int]:
+    """Row of the shape that holds most sequences per GPU, of equals the one with the largest batch, and two thirds of its batch."""
+    gpus = shapes.tensor_parallel * shapes.data_parallel * shapes.pipeline_parallel
+    row = int(np.lexsort((-np.arange(batch.size), batch, batch / gpus))[-1])
+    return row, int(max(-(-2 * batch[row] // 3), shapes.data_parallel[row]))

@@ -1,4 +1,4 @@
-"""Times at the batch that the load makes, by which plans of equal cost are told apart."""
+"""Times of replicas that carry a whole load without being full, by which plans of equal cost are told apart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Key = tuple[Degrees, str, str, int, int]
 
 
 def with_load_times(context: PoolSetting, grid: Sequence[Layout], shapes: Sequence[Shape], load: float) -> list[Shape]:
-    """The shapes of one setting with their `load_tpot`, and the one that serves most per GPU with its `relief`; one evaluation for all of them.
+    """The shapes of one setting, with `load_tpot` where one replica carries the whole load and is not full.
 
     Parameters
     ----------
@@ -31,30 +31,13 @@ def with_load_times(context: PoolSetting, grid: Sequence[Layout], shapes: Sequen
     load
         Load of the deployment in units of the shapes' capacity.
     """
-    if not shapes:
-        return []
-    asked = {row: alone_batch(shape, load) for row, shape in enumerate(shapes)}
-    asked = {row: batch for row, batch in asked.items() if batch < shapes[row].batch}
-    # Of equals the largest batch, then the fewest GPUs: shapes with small batches, and far ones, tell less of the others.
-    densest = max(
-        range(len(shapes)),
-        key=lambda row: (shapes[row].capacity / shapes[row].degrees.gpus, shapes[row].batch, -shapes[row].degrees.gpus, -row),
-    )
-    full = asked.get(densest, shapes[densest].batch)
-    part = max(-(-2 * full // 3), shapes[densest].degrees.data_parallel)
-    rows, batches = [*asked], [*asked.values()]
-    if part < full:
-        rows, batches = [*rows, densest], [*batches, part]
-    if not rows:
+    asked = {row: batch for row, shape in enumerate(shapes) if (batch := alone_batch(shape, load)) < shape.batch}
+    if not asked:
         return list(shapes)
-    times = _times(context, grid, [shapes[row] for row in rows], batches)
     found = list(shapes)
-    for row, tpot in zip(asked, times, strict=False):
+    for row, tpot in zip(asked, _times(context, grid, [shapes[row] for row in asked], [*asked.values()]), strict=True):
         # Figures that a user measured may say otherwise than the model does.
         found[row] = replace(shapes[row], load_tpot=min(tpot, shapes[row].times.tpot))
-    if part < full:
-        at_full = found[densest].load_tpot or found[densest].times.tpot
-        found[densest] = replace(found[densest], relief=max(0.0, at_full - times[-1]) / (full / part - 1.0))
     return found
 
 

@@ -103,7 +103,7 @@ class Shape:
     sequences of that bucket, and `bucket` tells which one the other figures are of; the `capacity` of the whole is that at the workload's own mix
     of the buckets it may serve.
     Plans of equal cost are told apart by `load_tpot`, the time per token [s] of a replica that carries the whole load, where that does not fill it, and
-    by `relief`, what the time per token falls [s] for room of one more load, known of the shape that serves most per GPU of a deployment on a pool.
+    by `relief`, what the time per token falls [s] for room of one more load, known of the shape that holds most sequences per GPU of a deployment on a pool.
     """
 
     deployment: int

@@ -69,7 +69,7 @@ def read(
         tpot=_column(round(shape.times.tpot * TIME_UNITS) for shape in shapes),
         ttft=_column(round(shape.times.ttft * TIME_UNITS) for shape in shapes),
         form=_forms(shapes, pools),
-        token_time=_token_times(shapes, demand, scales, pools),
+        token_time=_token_times(shapes, demand, scales, fabric, full=problem.objective == "throughput"),
         use=sliced.use,
         bucket_tpot=sliced.tpot,
     )
@@ -125,8 +125,8 @@ def _column(values: Iterable[int]) -> IntArray:
     return np.array(list(values), dtype=np.int64)
 
 
-def _token_times(shapes: Sequence[Shape], loads: IntArray, scales: Sequence[int], pools: Sequence[Pool]) -> IntArray:
-    """What a replica of every shape adds to the value that tells plans of equal cost apart [ns], [n]."""
+def _token_times(shapes: Sequence[Shape], loads: IntArray, scales: Sequence[int], fabric: Fabric, *, full: bool) -> IntArray:
+    """What a replica of every shape adds to the value that tells plans of equal cost apart [ns], [n]; room is worth nothing where replicas are `full`."""
     times = [shape.times.tpot if shape.load_tpot is None else shape.load_tpot for shape in shapes]
     timed = TimedShapes(
         deployment=_column(shape.deployment for shape in shapes),
@@ -135,9 +135,9 @@ def _token_times(shapes: Sequence[Shape], loads: IntArray, scales: Sequence[int]
         price=_column(ceil_money(shape.price) for shape in shapes),
         capacity=_column(floor_units(shape.capacity, scales[shape.deployment]) for shape in shapes),
         tpot=_column(round(time * TIME_UNITS) for time in times),
-        relief=_column(round((shape.relief or 0.0) * TIME_UNITS) for shape in shapes),
+        relief=_column(0 if full else round((shape.relief or 0.0) * TIME_UNITS) for shape in shapes),
     )
-    return token_times(timed, loads, {pool.index: pool.gpus_per_node for pool in pools if billed_by_node(pool)})
+    return token_times(timed, loads, {pool.index: pool.gpus_per_node for pool in fabric.pools if billed_by_node(pool)})
 
 
 def billed_by_node(pool: Pool) -> bool:

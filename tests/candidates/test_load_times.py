@@ -58,5 +58,7 @@ def test_a_single_sequence_has_no_relief():
     assert all(shape.relief is None for shape in shapes_of("deployments.chat.workload.concurrency=1"))
 
 
-def test_full_replicas_say_nothing_more():
-    assert all(shape.relief is None and shape.load_tpot is None for shape in shapes_of("objective=throughput"))
+def test_where_most_is_to_be_served_every_replica_is_full():
+    found = shapes_of("objective=throughput", "deployments.chat.workload.concurrency=null", "deployments.chat.workload.request_rate=1/s")
+    assert found
+    assert all(shape.load_tpot is None for shape in found)
