@@ -44,13 +44,13 @@ def what_would_help(
     """Smallest changes that would each make a plan possible.
 
     Shapes that need more room than is free are thought of too, so that a group of 8 in nodes with 6 free is told which GPUs to free. All questions share
-    one allowance of work; what it does not suffice for is named. `targets` also asks which targets could be met.
+    one allowance of work; what it does not suffice for is named. `targets` also asks which targets could be met; without them the allowance is a short one.
     """
     from planner.solve.answer import smallest_repairs
-    from planner.solve.work import allowance
+    from planner.solve.work import SHORT, WHOLE, allowance
 
     wide = build_menu(loaded, force=force, evaluator=evaluator, room_of=room_to_be)
-    work = allowance(options.time_limit)
+    work = allowance(options.time_limit, WHOLE if targets else SHORT)
     repairs = smallest_repairs(loaded.problem, loaded.fabric, wide.shapes, wide.loads, options, work)
     asked = _Asked(loaded, menu, force, options, work, evaluator)
     met = tuple(_targets(asked)) if targets and loaded.problem.objective != "throughput" else ()

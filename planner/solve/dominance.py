@@ -13,13 +13,15 @@ MOST_PAIRS = 100_000
 """Pairs of shapes that are compared at once."""
 
 
-def dominators(instance: Instance, losers: IntArray, winners: IntArray, ties: bool = True, worst: IntArray | None = None) -> BoolArray:
+def dominators(
+    instance: Instance, losers: IntArray, winners: IntArray, ties: bool = True, worst: IntArray | None = None, *, one_for_one: bool = False
+) -> BoolArray:
     """Tell whether copies of a winner fit into the GPUs of a loser, serve as much, and cost no more (with `ties`: nor communicate more or answer slower).
 
-    With `worst` [n], one figure of every shape, the winner's must not be larger either.
+    With `worst` [n], one figure of every shape, the winner's must not be larger either. With `one_for_one` a single copy must do.
 
-    The copies use GPUs of the loser only, so no row of `occupancy`, `locality`, `billing` or `budget` can get worse; `replicas` can, so
-    callers ask only where it allows any number. Of two equal shapes the first stays.
+    The copies use GPUs of the loser only, so no row of `occupancy`, `locality`, `billing` or `budget` can get worse; `replicas` and `spread` can, where there are several
+    copies. Of two equal shapes the first stays.
 
     Returns
     -------
@@ -40,7 +42,7 @@ def dominators(instance: Instance, losers: IntArray, winners: IntArray, ties: bo
         serves, copies = _of_buckets(instance, lost, won, copies, ties)
         fits &= serves
     fits &= copies * won.groups <= column(lost.groups) * (column(lost.size) // won.size)
-    if instance.move_price is not None:
+    if instance.move_price is not None or one_for_one:
         # Every replica that is placed anew is a move, so that only one may stand in for one.
         fits &= copies <= 1
     # Copies that do not fit may be so many that money times them leaves 64 bits.
@@ -81,8 +83,8 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
     """Mask of the shapes that the answer may need: those that fit somewhere and no other dominates.
 
     With `ties` the mask is exact for the tie-breaking stages too, without it for the objective alone, which leaves fewer shapes. Dominance
-    counts only for `cost` and `gpus`: worst-case times and served shares compare shapes differently, and limits on the number of replicas
-    may need the larger shape. With `worst` [n] the mask holds under any limit on that figure of the shapes used.
+    counts only for `cost` and `gpus`: worst-case times and served shares compare shapes differently. Limits on the number of replicas
+    may need the larger shape, so that only one replica stands in for one there. With `worst` [n] the mask holds under any limit on that figure of the shapes used.
     """
     columns = instance.shapes
     covers = instance.objective in {"cost", "gpus"}
@@ -94,9 +96,11 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
     else:
         return keep
     for deployment, limits in enumerate(instance.limits):
-        # Copies of a smaller shape keep what survives a failure, as they use GPUs of the larger only, but they are more replicas.
-        if limits.maximum is not None or limits.one_shape or instance.rules_of(deployment).spread is not None:
+        if limits.one_shape:
+            # Replicas on other pools, or those that run, would keep the form that was replaced here.
             continue
+        # Copies of a smaller shape keep what survives a failure, as they use GPUs of the larger only, but they are more replicas.
+        one_for_one = limits.maximum is not None or instance.rules_of(deployment).spread is not None
         by_pool: dict[int, list[int]] = {}
         own = np.flatnonzero((columns.deployment == deployment) & ~instance.kept & ~instance.spare)
         sliced = instance.slicing_of(deployment) is not None
@@ -106,7 +110,8 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
             others = np.array(together, dtype=np.int64)
             for start in range(0, len(others), rows := max(1, MOST_PAIRS // len(others))):
                 losers = others[start : start + rows]
-                for shape, better in zip(losers.tolist(), dominators(instance, losers, others, ties, worst), strict=True):
+                found = dominators(instance, losers, others, ties, worst, one_for_one=one_for_one)
+                for shape, better in zip(losers.tolist(), found, strict=True):
                     if keep[shape] and bool((better & keep[others]).any()):
                         keep[shape] = False
     if columns.spare_of is not None:

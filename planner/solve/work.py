@@ -13,6 +13,9 @@ from planner.solve.program import Program
 WHOLE = 12.0
 """Work of all questions of one answer together, about CPU seconds."""
 
+SHORT = 3.0
+"""Work of the questions of one of many answers, as in a sweep."""
+
 PER_COEFFICIENT = 1.5e-5
 """Work of writing down one coefficient of a program, and of each time a solver reads it."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from planner import __version__
 from planner.answer.answering import Answer, Options, answer_menu
 from planner.candidates.menu import build_menu
+from planner.candidates.remembered import Remembered
 from planner.catalog.digest import catalog_sha256
 from planner.diagnostics import Diagnostic, PlannerError, Severity
 from planner.plan.diff import Snapshot, snapshot
@@ -74,8 +75,11 @@ def solve_unit(unit: Unit, memory: MenuMemory) -> Solved:
 
 
 def _answer(loaded: LoadedProblem, memory: MenuMemory, limits: Limits, rearrange: Callable[[Outcome], Outcome]) -> Answer:
-    menu = build_menu(loaded, evaluator=memory.evaluate)
-    return answer_menu(loaded, menu, Options(time_limit=limits.time_limit, gap=limits.gap, explain=False), rearrange)
+    evaluator = Remembered(memory.evaluate).evaluate
+    menu = build_menu(loaded, evaluator=evaluator)
+    # Targets are for sweeps to vary; each would be evaluated anew.
+    options = Options(time_limit=limits.time_limit, gap=limits.gap, targets=False, evaluator=evaluator)
+    return answer_menu(loaded, menu, options, rearrange)
 
 
 def solved_of(answer: Answer) -> Solved:

@@ -10,7 +10,11 @@ from benchmarks.fleets import instance as fleet_instance
 from planner.plan.shape import Degrees
 from planner.solve import SolveOptions, cpsat, no_plan
 from planner.solve.asker import Asker, fewer_shapes, gallop, without_deployment
+from planner.solve.decomposition.columns import Generation
+from planner.solve.decomposition.split import split
+from planner.solve.dominance import worth_keeping
 from planner.solve.instance import DeploymentRules, ReplicaLimits, Spread
+from planner.solve.model import build
 from planner.solve.no_plan import why_no_plan
 from planner.solve.reader import read
 from planner.solve.repair import Added, Freed, Repairs, repairs
@@ -134,3 +138,20 @@ def test_a_question_without_one_deployment():
     assert asker.possible(without_deployment(question, 0))
     assert asker.possible(without_deployment(question, 1))
     assert asker.possible(without_deployment(instance_of(rows, [4, 2], [free_pool(8, 8)]), 1)) is False
+
+
+def test_with_a_limit_on_replicas_one_stands_in_for_one():
+    """Of shapes alike in GPUs the one that serves less goes; two smaller ones, which serve as much together, do not stand in for a larger."""
+    rows = [ShapeRow(4, 4), ShapeRow(8, 8), ShapeRow(8, 7)]
+    for changed in ({"limits": [ReplicaLimits(maximum=2)]}, {"rules": [DeploymentRules(Spread("node", 1))]}):
+        question = instance_of(rows, [16], [free_pool(8, 8)], **changed)
+        assert question.keep(worth_keeping(question)).source.tolist() == [0, 1]
+    one = instance_of([*rows, ShapeRow(8, 8, pool=1)], [16], [free_pool(8), free_pool(8)], limits=[ReplicaLimits(one_shape=True)])
+    assert one.keep(worth_keeping(one)).source.tolist() == [0, 1, 2, 3]
+
+
+def test_a_deployment_without_a_choice_yet_has_an_empty_list():
+    model = build(fleet_instance(128, 5, 1), RULES)
+    parts = split(model, model.cost)
+    assert parts is not None
+    assert Generation(parts, 1).known(2).shape == (0, len(parts.shapes[2]))

@@ -115,6 +115,11 @@ class Generation:
                 break
         return self.best
 
+    def known(self, deployment: int) -> IntArray:
+        """Choices of a deployment so far [k, n]; none where every search for one was cut short."""
+        found = list(self.columns[deployment])
+        return np.array(found, dtype=np.int64).reshape(len(found), len(self.parts.shapes[deployment]))
+
     def at(self, prices: FloatArray) -> Bound | None:
         """Bound at given prices alone; None where a deployment cannot be covered."""
         self.price(prices, None)

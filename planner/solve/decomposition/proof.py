@@ -136,9 +136,7 @@ class _Proof:
         self.lower = start.value if known.bound is None else max(start.value, known.bound)
         self.best: Result | None = None if known.values is None else known
         self.upper: int | None = known.objective
-        self.listed = [
-            choices(self.parts, deployment, np.array(list(known), dtype=np.int64)) for deployment, known in enumerate(generation.columns)
-        ]
+        self.listed = [choices(self.parts, deployment, generation.known(deployment)) for deployment in range(len(generation.columns))]
         self.reach = [-1] * len(self.listed)
         self.too_far: list[int | None] = [None] * len(self.listed)
         self.work = 0
@@ -186,8 +184,7 @@ class _Proof:
                 # The list that reaches less far stays: it is complete as far as it goes.
                 self.too_far[deployment] = slack
                 continue
-            known = np.array(list(self.generation.columns[deployment]), dtype=np.int64)
-            self.listed[deployment] = choices(self.parts, deployment, np.concatenate((known, found)))
+            self.listed[deployment] = choices(self.parts, deployment, np.concatenate((self.generation.known(deployment), found)))
             self.reach[deployment] = slack
             self.work += len(found)
         return self.listed, min(self.reach)

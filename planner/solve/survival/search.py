@@ -92,7 +92,7 @@ class _Search:
         self.question, self.parts, self.start, self.limits = question, parts, start, limits
         self.room = Room(question)
         self.costs = start.costs(parts)
-        self.known = [np.array(list(own), dtype=np.int64) for own in generation.columns]
+        self.known = [generation.known(deployment) for deployment in range(len(generation.columns))]
         deployments = len(parts.shapes)
         self.level = [-1] * deployments
         self.listed = [choices(parts, deployment, self.known[deployment]) for deployment in range(deployments)]
