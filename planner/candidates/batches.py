@@ -14,9 +14,10 @@ from planner.cost.tails import tails
 Judge = Callable[[IntArray, IntArray], TimesTable]
 """Times of rows of a table at a batch each."""
 
-NARROWING = 16  # share of the interval that lies on either side of the batch which is guessed to be the largest
-GUESSES = 4  # rounds of guessing; where the times jump, the interval is cut evenly after that
-FAN = 12  # into so many parts
+AROUND = (-3, -1, 0, 1, 3)  # batches tried about the one that is guessed to be the largest, in steps of
+NARROWING = 32  # so small a part of the interval
+GUESSES = 2  # rounds of guessing; where the times jump, the interval is cut evenly after that
+FAN = 16  # into so many parts
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def largest_batch(judge: Judge, most: IntArray, targets: Targets) -> IntArray:
     """Largest batch from 1 to `most` [n] at which each row meets its latency targets; 0 where not even one sequence does.
 
     Step times never fall when the batch grows, so that the answer lies between a batch that meets them and one that misses. One sequence and the most are tried
-    first; then, since times grow almost linearly, batches around the one where the line between both ends crosses the target. What is tried of a row depends on
+    first, with two between them; then, since times grow almost linearly, batches around the one where the line between both ends crosses the target. What is tried of a row depends on
     that row only, not on those asked about beside it.
     """
     if not targets.latency_asked:
@@ -95,14 +96,13 @@ def _trials(number: int, low: IntArray, high: IntArray, below: FloatArray, above
     """
     width = high - low
     if not number:
-        trial = np.stack((np.ones_like(low), high - 1), axis=1)
+        trial = np.stack((np.ones_like(low), width // 8, width // 3, high - 1), axis=1)
     elif number > GUESSES:
-        trial = low[:, None] + width[:, None] * np.arange(1, FAN + 1) // (FAN + 1)
+        trial = low[:, None] + width[:, None] * np.arange(1, FAN) // FAN
     else:
         reach = np.where(np.isfinite(above), (1.0 - below) / (np.where(np.isfinite(above), above, 2.0) - below), 0.5)
         guess = low + (reach * width).astype(np.int64)
-        around = np.maximum(width // NARROWING, 1)
-        trial = np.stack((guess - around, guess, guess + around), axis=1)
+        trial = guess[:, None] + np.maximum(width // NARROWING, 1)[:, None] * np.array(AROUND)
     return np.asarray(np.clip(trial, (low + 1)[:, None], (high - 1)[:, None]), dtype=np.int64)
 
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from planner.candidates.buckets import Evaluator, shapes_of
 from planner.candidates.columns import evaluate_layouts
-from planner.candidates.degrees import Layout, PoolRoom, layouts, pipeline_degrees, pool_room, stage_degrees, tensor_degrees
-from planner.candidates.direct_links import without_nvlink
+from planner.candidates.degrees import PoolRoom, pool_room
+from planner.candidates.grid import LegalGrids
 from planner.candidates.keeping import keepable
-from planner.candidates.legality import tensor_parallel_violations, violations
 from planner.candidates.load_times import with_load_times
 from planner.candidates.prices import pool_prices
 from planner.candidates.settings import PoolSetting, pool_settings
-from planner.diagnostics import Diagnostic, Severity, errors
+from planner.diagnostics import Diagnostic, Severity
 from planner.plan.outcome import NotKept, PlacedReplica
 from planner.plan.shape import Degrees, Rejection, Shape
 from planner.problem.load import LoadedProblem
@@ -66,6 +65,7 @@ def build_menu(
     rejected: list[Rejection] = []
     settings: dict[tuple[int, int, str, str], PoolSetting] = {}
     prices, diagnostics = pool_prices(loaded)
+    grids = LegalGrids(loaded, force)
     rooms = [room_of(loaded.fabric, pool) for pool in loaded.fabric.pools]
     smaller = every_batch or loaded.problem.objective == "latency"
     loads, units = zip(*(load_of(loaded, index) for index in range(len(loaded.problem.deployments))), strict=True)
@@ -78,7 +78,7 @@ def build_menu(
             for setting in pool_settings(loaded, index, room.pool):
                 precision = setting.setting.precision
                 settings[index, room.pool.index, precision.weights, precision.kv_cache] = setting
-                grid, refused = _legal_grid(loaded, setting, room, force)
+                grid, refused = grids.of(setting, room)
                 rejected.extend(refused)
                 found, refused = shapes_of(setting, grid, prices[room.pool.index], smaller, evaluator)
                 shapes.extend(found if full or setting.buckets else with_load_times(setting, grid, found, loads[index]))
@@ -133,58 +133,3 @@ def load_of(loaded: LoadedProblem, index: int) -> tuple[float, str]:
     if workload.buckets:
         return workload.request_rate * room, REQUESTS
     return workload.request_rate * workload.output_tokens * room, TOKENS
-
-
-def _legal_grid(loaded: LoadedProblem, setting: PoolSetting, room: PoolRoom, force: Degrees | None) -> tuple[list[Layout], list[Rejection]]:
-    """Layouts of the legal degrees of one deployment on one pool, and a rejection for every illegal one."""
-    deployment = loaded.problem.deployments[setting.deployment]
-    inner = setting.setting
-    architecture = inner.architecture
-    grid: list[Layout] = []
-    refused: list[Rejection] = []
-
-    def refuse(degrees: Degrees, locality: str, code: str, message: str, shortfall: float | None = None) -> None:
-        refused.append(Rejection(setting.deployment, room.pool.index, degrees, locality, code, message, shortfall))
-
-    scope = room.pool.scale_up_level
-    for tensor in tensor_degrees(deployment, room, architecture):
-        if force is not None and tensor != force.tensor_parallel:
-            continue
-        broken = errors(tensor_parallel_violations(inner.architecture, inner.precision, setting.engine, inner.gpu, tensor))
-        reasons: list[tuple[str, str, float | None]] = [(item.code, item.message, None) for item in broken]
-        if tensor > room.pool.scope_size:
-            where = "NVLink domain" if scope == "domain" else scope
-            message = f"TP{tensor} leaves the {where} of {room.pool.scope_size} GPUs"
-            reasons.append(("CROSS_NODE_TP", message, None))
-        elif tensor > room.most_free:
-            where = "NVLink domain" if scope == "domain" else scope
-            message = (
-                f"TP{tensor} needs {tensor} free GPUs in one {where}; the fullest has {room.most_free} ({room.total_free} are free in all)"
-            )
-            reasons.append(("DOMAIN_TOO_FULL", message, tensor / max(room.most_free, 1) - 1.0))
-        if reasons:
-            for code, message, shortfall in reasons:
-                refuse(Degrees(tensor), scope, code, message, shortfall)
-            continue
-        for data, expert in stage_degrees(deployment, room, architecture, tensor):
-            for pipeline in pipeline_degrees(deployment, room, architecture, tensor * data):
-                degrees = Degrees(tensor, pipeline, expert, data)
-                if force is not None and degrees != force:
-                    continue
-                broken = errors(violations(inner.architecture, inner.precision, setting.engine, inner.gpu, degrees))
-                for item in broken:
-                    refuse(degrees, scope, item.code, item.message)
-                if broken:
-                    continue
-                found = []
-                for layout in (there := list(layouts(room, degrees, paired=deployment.require_nvlink))):
-                    if (missing := without_nvlink(deployment, room.pool, layout)) is None:
-                        found.append(layout)
-                    else:
-                        refuse(degrees, room.pool.levels[layout.replica_level], *missing)
-                if not there:
-                    message = f"{degrees} needs {degrees.gpus} free GPUs in groups of {degrees.tensor_parallel} that a {scope} holds; "
-                    message += f"{room.total_free} are free, {room.most_free} in the fullest {scope}"
-                    refuse(degrees, scope, "NOT_ENOUGH_GPUS", message, degrees.gpus / max(room.total_free, 1) - 1.0)
-                grid.extend(found)
-    return grid, refused

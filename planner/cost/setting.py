@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ class Setting:
     request_rate: float = 0.0
     max_num_seqs: int = 0
 
-    @property
+    @cached_property
     def engine_facts(self) -> Engine:
         """Facts of the engine's version, with the kernels it picks on this GPU."""
         return engine(self.engine).on(self.gpu)

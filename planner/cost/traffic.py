@@ -42,7 +42,8 @@ class Curve(NamedTuple):
 def _rising(times: FloatArray, names: NDArray[np.str_]) -> Curve:
     rising = np.maximum.accumulate(times)
     labels = tuple(dict.fromkeys(names.tolist()))
-    codes = np.array([labels.index(name) for name in names.tolist()], dtype=np.int64)
+    number = {label: index for index, label in enumerate(labels)}
+    codes = np.array([number[name] for name in names.tolist()], dtype=np.int64)
     return Curve(rising, np.append(np.diff(rising) / np.diff(_LOG_SIZES), 0.0), codes, labels)
 
 

@@ -77,7 +77,7 @@ def test_times_that_grow_evenly_are_asked_for_few_batches():
     asked: list[np.ndarray] = []
     found = largest_batch(curves([0.01] * 50, [0.8] * 50, asked), np.arange(200, 250), Targets(tpot=0.4))
     assert set(found.tolist()) == {100}
-    assert sum(part.shape[1] for part in asked) <= 50 * 12
+    assert sum(part.shape[1] for part in asked) <= 50 * 18
 
 
 def test_without_targets_nothing_is_asked():

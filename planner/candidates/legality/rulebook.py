@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import groupby
 from typing import Final
 
 from planner.candidates.legality import (
@@ -73,6 +74,11 @@ RULES: Final[Mapping[str, tuple[Rule, Key]]] = {
     "cross_attention": (cross_attention.check, _nothing),
 }
 
+# Rules that follow each other and look at the stage, or at the pipeline, are answered together.
+_RUNS: Final = tuple(
+    (piped, tuple((name, *rule) for name, rule in run)) for piped, run in groupby(RULES.items(), key=lambda item: item[1][1] is _pipeline)
+)
+
 
 class Rulebook:
     """The rules as they hold for one model, precision, engine version and GPU."""
@@ -80,18 +86,36 @@ class Rulebook:
     def __init__(self, question: Question) -> None:
         self.question = question
         self._answers: dict[tuple[str, tuple[int, ...]], tuple[Diagnostic, ...]] = {}
+        self._runs: dict[tuple[int, ...], tuple[Diagnostic, ...]] = {}
 
     def violations(self, degrees: Degrees) -> tuple[Diagnostic, ...]:
         """Everything that is wrong with `degrees`, errors first, then warnings; empty = legal."""
         found: list[Diagnostic] = []
-        for name, (check, key) in RULES.items():
-            place = (name, key(degrees))
-            if place not in self._answers:
-                self._answers[place] = tuple(check(self.question, degrees))
-            found.extend(self._answers[place])
+        for number, (piped, rules) in enumerate(_RUNS):
+            run = (number, *(_pipeline(degrees) if piped else _stage(degrees)))
+            if run not in self._runs:
+                self._runs[run] = tuple(item for rule in rules for item in self._answer(*rule, degrees))
+            found.extend(self._runs[run])
         found.extend(self._of_the_draft(degrees))
+        if not found:
+            return ()
         broken = errors(found)
         return (*broken, *(item for item in found if item not in broken))
+
+    def _answer(self, name: str, check: Rule, key: Key, degrees: Degrees) -> tuple[Diagnostic, ...]:
+        place = (name, key(degrees))
+        if place not in self._answers:
+            self._answers[place] = tuple(check(self.question, degrees))
+        return self._answers[place]
+
+    def tensor_parallel_violations(self, tensor_parallel: int) -> tuple[Diagnostic, ...]:
+        """What is wrong with a tensor-parallel degree whatever the other degrees, as the function of this name tells."""
+        plain = self.violations(Degrees(tensor_parallel))
+        if errors(plain) and self.question.expert_parts() and tensor_parallel > 1:
+            spread = self.violations(Degrees(tensor_parallel, expert_parallel=tensor_parallel))
+            if not errors(spread):
+                return spread
+        return plain
 
     def _of_the_draft(self, degrees: Degrees) -> tuple[Diagnostic, ...]:
         """What is wrong with cutting a draft model like the model it serves; prediction layers of the checkpoint follow the model's own rules."""
@@ -130,13 +154,7 @@ def tensor_parallel_violations(
 
     Experts kept whole (EP over all ranks of the stage) escape the rules on their width, so TP8 with EP8 may be legal where TP8 alone is not.
     """
-    book = rulebook(architecture, precision, engine, gpu)
-    plain = book.violations(Degrees(tensor_parallel))
-    if errors(plain) and book.question.expert_parts() and tensor_parallel > 1:
-        spread = book.violations(Degrees(tensor_parallel, expert_parallel=tensor_parallel))
-        if not errors(spread):
-            return spread
-    return plain
+    return rulebook(architecture, precision, engine, gpu).tensor_parallel_violations(tensor_parallel)
 
 
 def legal_tensor_parallel(
