@@ -16,6 +16,7 @@ from planner.catalog.engines import engine
 from planner.catalog.gpus import Gpu, gpu
 from planner.catalog.links import link
 from planner.catalog.models import model
+from planner.catalog.versions import version_key
 from planner.cost.memory import memory
 from planner.cost.setting import Precision, Setting, ShapeArrays
 from planner.topology.paths import LinkPath
@@ -94,7 +95,7 @@ def _group(rows: tuple[Row, ...]) -> Group:
     setting = Setting(
         architecture=architecture,
         precision=precision_of(first, architecture, card),
-        engine=rules.name,
+        engine=_with_version(rules.name, rows),
         gpu=card,
         paths=paths_of(card),
         prompt_tokens=prompt,  # type: ignore[arg-type]
@@ -105,6 +106,12 @@ def _group(rows: tuple[Row, ...]) -> Group:
     )
     columns[:, 4] = np.minimum(columns[:, 4], most_sequences(setting, columns))
     return Group(rows, setting, ShapeArrays(*columns.T), np.array([row.tpot for row in rows]), np.array([row.ttft for row in rows]))
+
+
+def _with_version(name: str, rows: tuple[Row, ...]) -> str:
+    """Engine with the newest version of the rows that is a number; kernels of experts depend on it."""
+    numbered = [row.version for row in rows if row.version[:1].isdigit()]
+    return f"{name} {max(numbered, key=version_key)}" if numbered else name
 
 
 def most_sequences(setting: Setting, columns: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from planner.answer.pareto import Front, SearchLimits, pareto_front
 from planner.audit.audit import audit
 from planner.candidates.buckets import Evaluator
 from planner.candidates.explain import explain_degrees
+from planner.candidates.kernel_notes import kernel_notes
 from planner.candidates.memory_notes import memory_notes
 from planner.candidates.menu import Menu, build_menu, largest_batches
 from planner.candidates.remembered import Remembered
@@ -161,7 +162,8 @@ def answer_menu(
         if loaded.current is None:
             outcome = rearrange(outcome)
         names = tuple(deployment.name for deployment in loaded.problem.deployments)
-        noted = tuple(memory_notes(menu, names, (replica.shape for replica in outcome.replicas)))
+        chosen = [replica.shape for replica in outcome.replicas]
+        noted = (*memory_notes(menu, names, chosen), *kernel_notes(menu, names, chosen))
         warnings = (*loaded.warnings, *menu.diagnostics, *outcome.diagnostics, *noted)
         options.phase("writing the plan down")
         plan = plan_document(loaded, menu, outcome, warnings)

@@ -13,6 +13,8 @@ from io import StringIO
 import numpy as np
 
 from planner.catalog.architecture import FeedForward, LayerKind, ModelArchitecture
+from planner.catalog.engines import engine
+from planner.catalog.expert_tiles import expert_tile
 from planner.catalog.gpus import Gpu
 from planner.catalog.step_times import StepConstants, of_dtype, read_share
 from planner.cost.memory_weights import is_kept_high, tensor_bytes
@@ -30,7 +32,8 @@ class Matrices:
 
     `read` [s] is the time to read them once, `multiply` [s] the time to multiply one token of the rank with them. `expert_read` [s] reads every
     routed expert of the rank, `expert_multiply` [s] is the rank's part for one token of the whole stage, `expert_move` [s] moves one such token's copies in
-    and out of the experts when one rank serves them all. `expert_largest` is what `largest_draw` says of the ranks that share the experts.
+    and out of the experts when one rank serves them all. `expert_largest` is what `largest_draw` says of the ranks that share the experts. `filled` [tokens] of the
+    stage are multiplied besides by kernels that compute a tile for every expert (`catalog.expert_tiles`).
     """
 
     read: FloatArray
@@ -41,6 +44,7 @@ class Matrices:
     expert_move: float = 0.0
     experts: int = 0
     experts_per_token: int = 0
+    filled: FloatArray | None = None
 
     def at(self, rows: IntArray) -> Matrices:
         """The same for some of the shapes; what only experts need stays away without them."""
@@ -48,7 +52,7 @@ class Matrices:
         if not self.experts:
             return shared
         routed = {name: getattr(self, name)[rows] for name in ("expert_read", "expert_multiply", "expert_largest")}
-        return replace(shared, **routed)
+        return replace(shared, **routed, filled=None if self.filled is None else self.filled[rows])
 
 
 def stored_dtype(tensor: Tensor, precision: Precision, model_dtype: str) -> str:
@@ -88,6 +92,7 @@ def head_matrices(setting: Setting, shapes: ShapeArrays, constants: StepConstant
 def _matrices(
     tensors: Iterable[Tensor], part: FeedForward | None, setting: Setting, shapes: ShapeArrays, constants: StepConstants
 ) -> Matrices:
+    tensors = tuple(tensors)
     zeros = np.zeros(shapes.batch.shape)
     totals = {True: [zeros, zeros], False: [zeros, zeros]}
     for (_, _, representative), (read, multiply) in _alike(tensors, setting, constants).items():
@@ -107,7 +112,20 @@ def _matrices(
         expert_move=copies * constants.expert_traffic / setting.gpu.memory_bandwidth.value,
         experts=experts,
         experts_per_token=active,
+        filled=_filled(tensors, part, setting, shapes) if experts else None,
     )
+
+
+def _filled(tensors: tuple[Tensor, ...], part: FeedForward | None, setting: Setting, shapes: ShapeArrays) -> FloatArray | None:
+    """Tokens of the stage whose k experts multiply as many rows as the tiles of all experts hold, shape [n]."""
+    grouped = next((tensor for tensor in tensors if tensor.split in EXPERT_SPLITS), None)
+    if grouped is None or part is None:
+        return None
+    tile = expert_tile(engine(setting.engine), setting.gpu, kernel_dtype(grouped, setting.precision, setting.architecture.dtype))
+    if tile is None:
+        return None
+    spared = np.isin(shapes.tensor_parallel, tile.spared)
+    return np.where(spared, 0.0, tile.rows * part.experts / part.experts_per_token)
 
 
 def _alike(tensors: Iterable[Tensor], setting: Setting, constants: StepConstants) -> dict[tuple[str, int, Tensor], tuple[float, float]]:
@@ -151,7 +169,7 @@ def matrices_seconds(
 
         max(touched x read, (T + touched E tile / k) x multiply) + T x move / e
 
-    since kernels fill up every expert's tokens to tiles, and the hidden states of k copies of every token go in and out through memory.
+    since kernels fill up every expert's tokens to tiles (some those of experts without tokens, too: `Matrices.filled`), and the hidden states of k copies of every token go in and out through memory.
     Over e expert ranks the fullest one paces the others (`fullest_rank`): in experts touched when reading, in assignments T k when multiplying and moving.
 
     Parameters
@@ -176,7 +194,10 @@ def matrices_seconds(
     read = np.minimum(touched * _fullest(deviation, expert_parallel, matrices.expert_largest), 1.0)
     assignments = np.maximum(stage_tokens * matrices.experts_per_token, 1e-12)
     skew = _fullest(np.sqrt(expert_parallel / assignments), expert_parallel, matrices.expert_largest)
-    filled = stage_tokens * skew + read * (tile * matrices.experts / matrices.experts_per_token)
+    tiles = read * (tile * matrices.experts / matrices.experts_per_token)
+    if matrices.filled is not None:
+        tiles = np.where(matrices.filled > 0.0, matrices.filled, tiles)
+    filled = stage_tokens * skew + tiles
     move = matrices.expert_move * stage_tokens * skew / expert_parallel
     return shared + np.maximum(matrices.expert_read * read, matrices.expert_multiply * filled) + move
 

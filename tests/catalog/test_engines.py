@@ -83,7 +83,7 @@ def test_every_entry_has_a_source_and_readable_bounds(name):
     row = _tables()[name]
     assert row["source"]
     assert row["constants_source"]
-    for part in ("changes", "rules", "formats", "padding"):
+    for part in ("changes", "rules", "formats", "padding", "tiles"):
         for entry in row.get(part, ()):
             assert entry["source"], (part, entry)
             for bound in filter(None, entry.get("versions", "").split(",")):
