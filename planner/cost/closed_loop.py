@@ -226,7 +226,7 @@ def _step(work: _Work, decoding: FloatArray) -> Step:
     logits = head_seconds(work.head, tokens, work.expert_parallel)
     tokens, stage_tokens = np.stack((tokens, tokens + share.rank_tokens)), np.stack((stage_tokens, stage_tokens + share.stage_tokens))
     reduce = sent.reduce(tokens)
-    decoded, full = reduce[0], np.maximum(reduce[1], reduce[0])
+    decoded, full = reduce[0].copy(), np.maximum(reduce[1], reduce[0])
     reduce[0] = work.decode_exchange * decoded
     reduce[1] = reduce[0] + constants.prefill_exchange * (full - decoded)
     exchanged = sent.exchanges or (work.draft is not None and work.draft.sent.exchanges)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -140,6 +142,19 @@ def test_constants_are_the_cards_own(dense_model, setting_of, shapes_of):
     table = evaluate_calibrated(setting, shapes_of((8, 1, 1, 1, 1)))
     assert table.fixed[0] == pytest.approx(floor)
     assert table.algorithm[0] != "none"
+
+
+def test_prompts_do_not_take_the_factor_of_decoding_tokens(dense_model, setting_of, shapes_of):
+    # A pass with a prompt takes what decoding tokens take by the engine's factor, and what the prompt adds to the measured all-reduce without it.
+    constants, shapes = step_constants("tensorrt-llm 1.0", "hopper"), shapes_of((8, 1, 1, 1, 64))
+    decoding = step_times(setting_of(dense_model, engine="tensorrt-llm", prompt=1.0, output=1e6), shapes, constants).parts[1, 0]
+    for prompt in (100.0, 4000.0):
+        setting = setting_of(dense_model, engine="tensorrt-llm", prompt=prompt, output=256.0)
+        one, two, three = (
+            step_times(setting, shapes, replace(constants, decode_exchange=factor)).prompt_parts[1, 0] for factor in (1.0, 2.0, 3.0)
+        )
+        assert two - one == pytest.approx(decoding, rel=0.3)
+        assert three - two == pytest.approx(two - one, rel=0.15)
 
 
 def test_an_unknown_profile_is_refused(dense_model, setting_of, shapes_of):
