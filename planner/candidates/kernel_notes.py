@@ -37,6 +37,6 @@ def _rows(setting: Setting, tensor_parallel: int) -> int:
     for kind, _ in architecture.kind_counts():
         for tensor in layer_tensors(kind, architecture.hidden_size):
             if tensor.split in EXPERT_SPLITS:
-                tile = expert_tile(setting.engine_facts, setting.gpu, kernel_dtype(tensor, setting.precision, architecture.dtype))
+                tile = expert_tile(setting.engine, setting.gpu, kernel_dtype(tensor, setting.precision, architecture.dtype))
                 return 0 if tile is None or tensor_parallel in tile.spared else tile.rows
     return 0

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from planner.catalog.engines import Engine
+from planner.catalog.engines import engine
 from planner.catalog.gpus import Gpu
 from planner.catalog.read import DATA
 from planner.catalog.versions import matches
+from planner.diagnostics import PlannerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +23,21 @@ class ExpertTile:
     source: str
 
 
-def expert_tile(engine: Engine, gpu: Gpu, dtype: str) -> ExpertTile | None:
-    """Tile of an engine version's kernel for experts stored as `dtype` ("fp8-block", ...) on a GPU; None where only experts with tokens cost something."""
+@cache
+def expert_tile(name: str, gpu: Gpu, dtype: str) -> ExpertTile | None:
+    """Tile of the kernel for experts stored as `dtype` ("fp8-block", ...) of an engine ("vllm", "vllm 0.12") on a GPU; None where only experts with tokens cost something."""
+    try:
+        rules = engine(name)
+    except PlannerError:  # an engine without rules of its own runs on constants of others
+        return None
     capability = "0" if gpu.compute_capability is None else str(gpu.compute_capability)
-    for entry in _tiles(engine.name):
-        if entry["format"] == dtype and matches(engine.version, entry["versions"]) and matches(capability, entry["capability"]):
+    for entry in _tiles(rules.name):
+        if entry["format"] == dtype and matches(rules.version, entry["versions"]) and matches(capability, entry["capability"]):
             return ExpertTile(entry["rows"], tuple(entry["spared_tp"]), entry["source"])
     return None
 
 
 @cache
-def _tiles(engine: str) -> tuple[dict[str, Any], ...]:
+def _tiles(name: str) -> tuple[dict[str, Any], ...]:
     tables = tomllib.loads((DATA / "engines.toml").read_text(encoding="utf-8"))
-    return tuple(tables[engine].get("tiles", ()))
+    return tuple(tables[name].get("tiles", ()))

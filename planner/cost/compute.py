@@ -13,7 +13,6 @@ from io import StringIO
 import numpy as np
 
 from planner.catalog.architecture import FeedForward, LayerKind, ModelArchitecture
-from planner.catalog.engines import engine
 from planner.catalog.expert_tiles import expert_tile
 from planner.catalog.gpus import Gpu
 from planner.catalog.step_times import StepConstants, of_dtype, read_share
@@ -121,7 +120,7 @@ def _filled(tensors: tuple[Tensor, ...], part: FeedForward | None, setting: Sett
     grouped = next((tensor for tensor in tensors if tensor.split in EXPERT_SPLITS), None)
     if grouped is None or part is None:
         return None
-    tile = expert_tile(engine(setting.engine), setting.gpu, kernel_dtype(grouped, setting.precision, setting.architecture.dtype))
+    tile = expert_tile(setting.engine, setting.gpu, kernel_dtype(grouped, setting.precision, setting.architecture.dtype))
     if tile is None:
         return None
     spared = np.isin(shapes.tensor_parallel, tile.spared)

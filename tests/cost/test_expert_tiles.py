@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.catalog.engines import engine
 from planner.catalog.expert_tiles import expert_tile
 from planner.catalog.gpus import gpu
 from planner.catalog.models import model
@@ -42,10 +41,11 @@ MEASURED = [
         ("vllm", "0.12", "h200-sxm-141gb", "fp8", None),
         ("sglang", None, "h200-sxm-141gb", "fp8-block", None),
         ("tensorrt-llm", None, "h200-sxm-141gb", "fp8-block", None),
+        ("an engine that nobody knows", None, "h200-sxm-141gb", "fp8-block", None),
     ],
 )
 def test_where_every_expert_costs_a_tile(name, version, card, dtype, rows):
-    found = expert_tile(engine(name, version), gpu(card), dtype)
+    found = expert_tile(name if version is None else f"{name} {version}", gpu(card), dtype)
     assert (None if found is None else found.rows) == rows
 
 
@@ -54,7 +54,7 @@ def test_tiles_by_hand():
     one = np.ones(3)
     tokens = np.array([1.0, 16.0, 512.0])
     matrices = Matrices(
-        0.0 * one, 0.0 * one, 1e-9 * one, 1e-6 * one, experts=128, experts_per_token=8, filled=np.array([2048.0, 2048.0, 0.0])
+        0.0 * one, 0.0 * one, 1e-9 * one, 1e-6 * one, 0.0 * one, experts=128, experts_per_token=8, filled=np.array([2048.0, 2048.0, 0.0])
     )
     seconds = matrices_seconds(matrices, tokens, tokens, one, np.inf, 0.0)
     assert seconds == pytest.approx([2049e-6, 2064e-6, 512e-6], rel=1e-3)
