@@ -69,7 +69,7 @@ def read(
         tpot=_column(round(shape.times.tpot * TIME_UNITS) for shape in shapes),
         ttft=_column(round(shape.times.ttft * TIME_UNITS) for shape in shapes),
         form=_forms(shapes, pools),
-        token_time=_token_times(shapes, demand, scales, fabric, full=problem.objective == "throughput"),
+        token_time=_token_times(shapes, demand, scales, fabric, problem.objective),
         use=sliced.use,
         bucket_tpot=sliced.tpot,
     )
@@ -125,8 +125,9 @@ def _column(values: Iterable[int]) -> IntArray:
     return np.array(list(values), dtype=np.int64)
 
 
-def _token_times(shapes: Sequence[Shape], loads: IntArray, scales: Sequence[int], fabric: Fabric, *, full: bool) -> IntArray:
-    """What a replica of every shape adds to the value that tells plans of equal cost apart [ns], [n]; room is worth nothing where replicas are `full`."""
+def _token_times(shapes: Sequence[Shape], loads: IntArray, scales: Sequence[int], fabric: Fabric, objective: str) -> IntArray:
+    """What a replica of every shape adds to the value that tells plans of equal cost apart [ns], [n]; room is worth nothing where every replica is to be full."""
+    full = objective == "throughput"
     times = [shape.times.tpot if shape.load_tpot is None else shape.load_tpot for shape in shapes]
     timed = TimedShapes(
         deployment=_column(shape.deployment for shape in shapes),
@@ -137,7 +138,8 @@ def _token_times(shapes: Sequence[Shape], loads: IntArray, scales: Sequence[int]
         tpot=_column(round(time * TIME_UNITS) for time in times),
         relief=_column(0 if full else round((shape.relief or 0.0) * TIME_UNITS) for shape in shapes),
     )
-    return token_times(timed, loads, {pool.index: pool.gpus_per_node for pool in fabric.pools if billed_by_node(pool)})
+    whole = {pool.index: pool.gpus_per_node for pool in fabric.pools if billed_by_node(pool)}
+    return token_times(timed, loads, whole, by_gpus=objective == "gpus")
 
 
 def billed_by_node(pool: Pool) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -18,30 +17,11 @@ from planner.solve.instance import Instance
 from planner.solve.objectives import decide
 from planner.solve.options import SolveOptions
 from planner.solve.rules import RULES
-from planner.solve.token_time import TimedShapes, smallest_fleet, token_times
+from planner.solve.token_time import TimedShapes, token_times
 from tests.solve.exhaustive import best, keeps_limits, pool_cost
 from tests.solve.fleets import ShapeRow, free_pool, instance_of, random_instance
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.dictionaries(st.sampled_from([1, 2, 3, 4, 8]), st.integers(1, 40), min_size=1),
-    st.integers(1, 120),
-)
-def test_the_smallest_fleet_is_that_of_brute_force(best_of_size: dict[int, int], load: int):
-    @cache
-    def fewest(left: int) -> int:
-        return 0 if left <= 0 else min(size + fewest(left - serves) for size, serves in best_of_size.items())
-
-    assert smallest_fleet(best_of_size, load) == fewest(load)
-
-
-def test_large_fleets_are_near_their_smallest():
-    """A load of many replicas is not walked through GPU by GPU."""
-    found = smallest_fleet({1: 4, 2: 10, 8: 52}, 52_000_000)
-    assert found == 8_000_000
 
 
 def timed(rows: list[tuple[int, int, int, int]], pool: int = 0) -> TimedShapes:
@@ -87,7 +67,8 @@ def test_whole_nodes_are_what_is_paid_for():
 
 
 def chosen(rows: list[ShapeRow], load: int, *free: int) -> tuple[int, ...]:
-    decision = decide(instance_of(rows, [load], [free_pool(*free)]), SolveOptions(), RULES)
+    pools = 1 + max(row.pool for row in rows)
+    decision = decide(instance_of(rows, [load], [free_pool(*free)] * pools), SolveOptions(), RULES)
     assert decision.model is not None
     counts = dict(zip(decision.model.instance.source.tolist(), decision.counts, strict=True))
     return tuple(counts.get(shape, 0) for shape in range(len(rows)))
@@ -109,6 +90,12 @@ def test_a_mix_without_room_does_not_look_half_empty():
     assert decision.stages[0].value == 20
     assert decision.model is not None
     assert [rows[shape].pool for shape, count in zip(decision.model.instance.source.tolist(), decision.counts, strict=True) if count] == [1]
+
+
+def test_money_measures_room_across_gpu_types():
+    """Three replicas on one type with room for a fifth more, or five on two types that cost as much and are full."""
+    rows = [ShapeRow(1, 40, 30, tpot=30_000), ShapeRow(1, 7, 10, tpot=30_000, pool=1)]
+    assert chosen(rows, 100, 8, 8) == (3, 0)
 
 
 def least_tie(instance: Instance, least: int) -> int:
