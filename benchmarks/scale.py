@@ -3,6 +3,7 @@
     python -m benchmarks.scale                          every row of the table, every seed
     python -m benchmarks.scale 1024x5:1-20 10240x50:2   GPUs x models, with seeds
     python -m benchmarks.scale 1024x20@0.8:1-8          every deployment keeps 80 % after the loss of any one leaf
+    python -m benchmarks.scale 1024x20/latency:1-3      another objective: latency, throughput, gpus
     python -m benchmarks.scale --whole 10240x20:1       problem file to audited plan, on catalog models
 
 Every instance runs in a process of its own, on default options. Times are CPU seconds of that process (user and system, all threads); imports and the drawing
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 
 
 class Target(NamedTuple):
-    """One row of the table: fleet, seeds, gap allowed [share], CPU seconds, memory [MB], share of the load left after the loss of any one leaf (0: not asked)."""
+    """One row of the table: fleet, seeds, gap allowed [share], CPU seconds, memory [MB], share of the load left after the loss of any one leaf (0: not asked), objective."""
 
     gpus: int
     models: int
@@ -38,11 +40,13 @@ class Target(NamedTuple):
     seconds: float
     memory: float | None = None
     keep: float = 0.0
+    objective: str = "cost"
 
     @property
     def name(self) -> str:
-        """Fleet, models, and share to keep as the command line names them."""
-        return f"{self.gpus}x{self.models}" + (f"@{self.keep:g}" if self.keep else "")
+        """Fleet, models, share to keep and objective as the command line names them."""
+        kept, asked = f"@{self.keep:g}" if self.keep else "", "" if self.objective == "cost" else f"/{self.objective}"
+        return f"{self.gpus}x{self.models}{kept}{asked}"
 
 
 TARGETS = (
@@ -60,14 +64,19 @@ TARGETS = (
 )
 
 
-def recheck(instance: Any, placed: Sequence[Any], cost: int) -> None:
-    """Check a placement against the instance alone, in exact integers: groups in free GPUs, loads served, money as told."""
+def recheck(instance: Any, placed: Sequence[Any], cost: int, objective: str = "cost") -> None:
+    """Check a placement against the instance alone, in exact integers: groups in free GPUs, loads served, the objective's value as told."""
     columns = instance.shapes
     shape = np.array([replica.shape for replica in placed], dtype=np.int64)
     counts = np.bincount(shape, minlength=len(columns))
     served = np.bincount(columns.deployment, weights=counts * columns.capacity, minlength=instance.deployments)
-    assert (served >= instance.loads).all(), "a load is not served"
-    assert int(counts @ columns.price) == cost, "the money is not what the plan says"
+    share = np.bincount(columns.deployment, weights=counts * columns.share, minlength=instance.deployments)
+    if objective == "throughput":
+        assert int(share.min()) >= -cost, "less is served than the plan says"
+    else:
+        assert (served >= instance.loads).all(), "a load is not served"
+        value = {"cost": counts @ columns.price, "gpus": counts @ columns.gpus, "latency": columns.tpot[counts > 0].max()}[objective]
+        assert int(value) == cost, "the objective is not what the plan says"
     taken: dict[int, list[tuple[int, int]]] = {}
     for replica in placed:
         assert len(replica.groups) == columns.groups[replica.shape]
@@ -96,7 +105,7 @@ def kill(instance: Any, placed: Sequence[Any]) -> None:
         assert left[deployment] - gone >= keep * int(instance.loads[deployment]), "too little is left without a leaf"
 
 
-def one(gpus: int, models: int, seed: int, keep: float = 0.0) -> dict[str, Any]:
+def one(gpus: int, models: int, seed: int, keep: float = 0.0, objective: str = "cost") -> dict[str, Any]:
     """Solve, place and check one synthetic fleet."""
     import ortools.linear_solver.pywraplp
     import ortools.sat.python.cp_model_helper  # noqa: F401
@@ -109,7 +118,7 @@ def one(gpus: int, models: int, seed: int, keep: float = 0.0) -> dict[str, Any]:
     from planner.solve.placement import place
     from planner.solve.rules import RULES
 
-    instance = draw(gpus, models, seed)
+    instance = replace(draw(gpus, models, seed), objective=objective)
     if keep:
         instance = surviving(instance, Fraction(str(keep)))
     proved: list[float] = []
@@ -129,10 +138,16 @@ def one(gpus: int, models: int, seed: int, keep: float = 0.0) -> dict[str, Any]:
         stage = decision.stages[0]
         placed = place(decision.model, decision.values) if decision.placed is None else decision.placed
         told["place"] = time.process_time() - decided
-        recheck(decision.model.instance, placed, stage.value)
+        recheck(decision.model.instance, placed, stage.value, objective)
         if keep:
             kill(decision.model.instance, placed)
-        told |= {"cost": stage.value, "bound": stage.bound, "gap": (stage.value - (stage.bound or 0)) / stage.value}
+        told |= {"cost": stage.value, "bound": stage.bound, "gap": (stage.value - (stage.bound or 0)) / abs(stage.value)}
+        told |= {
+            "gaps": {
+                other.name: 1.0 if other.bound is None else (other.value - other.bound) / max(1, other.value)
+                for other in decision.stages[1:]
+            }
+        }
     elif decision.status.value != "infeasible":
         told["gap"] = 1.0
     return told | {"all": time.process_time() - begun, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
@@ -192,7 +207,8 @@ def table(targets: Sequence[Target]) -> None:
             found.append(told)
             print(
                 f"  {target.name:>14} seed {seed:<2} {told['status']:>10}  gap {100 * told['gap']:.4f} %  proof {told['proof']:6.2f} s"
-                f"  place {told.get('place', 0.0):5.2f} s  all {told['all']:6.2f} s  {told['memory']:4.0f} MB",
+                f"  place {told.get('place', 0.0):5.2f} s  all {told['all']:6.2f} s  {told['memory']:4.0f} MB"
+                + ("" if target.objective == "cost" else _others(told)),
                 flush=True,
             )
         met = sum(1 for told in found if told["gap"] <= target.gap and told["proof"] <= target.seconds)
@@ -209,11 +225,17 @@ def table(targets: Sequence[Target]) -> None:
         )
 
 
+def _others(told: dict[str, Any]) -> str:
+    """Money and ties after another objective, each with its gap."""
+    return "  " + ", ".join(f"{name} {100 * gap:.3f} %" for name, gap in told.get("gaps", {}).items() if name != "order")
+
+
 def cases(names: Sequence[str]) -> list[Target]:
-    """Targets of the cases named, `GPUSxMODELS:FIRST-LAST`, or `GPUSxMODELS@KEEP:FIRST-LAST`."""
+    """Targets of the cases named, `GPUSxMODELS:FIRST-LAST`, or `GPUSxMODELS@KEEP:FIRST-LAST`, or `GPUSxMODELS/OBJECTIVE:FIRST-LAST`."""
     found = []
     for name in names:
         fleet, _, seeds = name.partition(":")
+        fleet, _, objective = fleet.partition("/")
         fleet, _, keep = fleet.partition("@")
         gpus, models = map(int, fleet.split("x"))
         first, _, last = (seeds or "1").partition("-")
@@ -221,6 +243,7 @@ def cases(names: Sequence[str]) -> list[Target]:
             (target for target in TARGETS if (target.gpus, target.models, target.keep) == (gpus, models, float(keep or 0))),
             Target(gpus, models, range(1), 0.0, 10.0, keep=float(keep or 0)),
         )
+        row = row._replace(objective=objective or row.objective)
         found.append(row._replace(seeds=range(int(first), int(last or first) + 1)))
     return found
 
@@ -236,7 +259,7 @@ def main() -> None:
     if arguments.one_here or arguments.whole_here:
         (target,) = targets
         fleet = (target.gpus, target.models, target.seeds[0])
-        print(json.dumps(one(*fleet, target.keep) if arguments.one_here else whole(*fleet)))
+        print(json.dumps(one(*fleet, target.keep, target.objective) if arguments.one_here else whole(*fleet)))
     elif arguments.whole:
         for target in targets:
             for seed in target.seeds:

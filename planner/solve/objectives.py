@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from planner.plan.outcome import Status
 from planner.solve.dominance import worth_keeping
 from planner.solve.instance import Instance, IntArray
 from planner.solve.model import Model, Rule
 from planner.solve.options import SolveOptions
-from planner.solve.result import Result, better
+from planner.solve.program import evaluate
+from planner.solve.result import NOTHING, Result, better
 from planner.solve.rules import RULES
 from planner.solve.rules.priority import levels
 from planner.solve.search import Decision, Search, Stage
+from planner.solve.served import ANY, at_share, by_shares, most_served
 from planner.solve.stages import expression
 from planner.solve.survival.question import covered
 from planner.solve.surviving import large, told, try_survival, unproved
 from planner.solve.ties import break_ties
+
+MONEY_PART = {"latency": 0.25, "throughput": 0.15}
+"""Part of the effort for the least money of what is decided already: it only breaks ties."""
 
 
 def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> Decision:
@@ -31,7 +38,12 @@ def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> 
     short = serve_most(search, needed)
     if short is not None and short.values is None:
         return Decision(short.status, stopped_by=short.stopped_by)
-    decision = _latency(search) if instance.objective == "latency" else _minimise(search, needed)
+    if search.instance.objective == "latency":
+        decision = _latency(search)
+    elif search.instance.objective == "throughput" and by_shares(search.instance):
+        decision = _throughput(search)
+    else:
+        decision = _minimise(search, needed)
     if short is not None and decision.status is Status.OPTIMAL:
         # The order of importance comes first: without its proof the rest proves nothing about the whole.
         decision.status, decision.stopped_by = Status.FEASIBLE, short.stopped_by
@@ -63,11 +75,11 @@ def serve_most(search: Search, instance: Instance) -> Result | None:
         search.promised.append(result.objective)
 
 
-def _minimise(search: Search, instance: Instance) -> Decision:
+def _minimise(search: Search, instance: Instance, known: Mapping[int, int] | None = None) -> Decision:
     """Minimise cost, GPUs or the negated share over the shapes that it needs, then break ties over all that were kept.
 
     Where losses must be survived and places are many, counts come first and places after; the program that counts every place is asked where
-    that finds no plan, and where it is small.
+    that finds no plan, and where it is small. `known` are the counts of a plan by source of the shape.
     """
     every_rule = {rule.name for rule in search.rules} >= {rule.name for rule in RULES}
     survivable = every_rule and covered(instance)
@@ -76,7 +88,10 @@ def _minimise(search: Search, instance: Instance) -> Decision:
     if (counts_first and search.over) or (first is not None and not unproved(first)):
         return Decision(Status.UNKNOWN, stopped_by=search.reason(None)) if first is None else told(search, first)
     model = search.build(instance)
-    result = search.primary(instance.objective, model, expression(model, instance.objective))
+    start = None if known is None else search.complete(model, [known.get(shape, 0) for shape in instance.source.tolist()])
+    objective = expression(model, instance.objective)
+    found = NOTHING if start is None else Result(Status.FEASIBLE, start, evaluate(objective, start), None, "effort")
+    result = search.primary(instance.objective, model, objective, found)
     if survivable and not result.closed and not search.over:
         other = first or try_survival(search, instance)
         if other is not None:
@@ -107,51 +122,114 @@ def finish(search: Search, model: Model, result: Result) -> Decision:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Least threshold found, the proved bound under it, and the model and solution at it."""
+    """Least threshold found, the proved bound under it, the question of the shapes within it, and the model and solution at it."""
 
     value: int
     bound: int
+    within: Instance
     model: Model
     values: tuple[int, ...]
 
+    @property
+    def counts(self) -> dict[int, int]:
+        """Replicas by source of the shape."""
+        return dict(zip(self.model.instance.source.tolist(), (self.values[variable] for variable in self.model.count), strict=True))
+
 
 def _latency(search: Search) -> Decision:
-    """Worst time per output token, then worst time to first token: the least thresholds under which the shapes left still suffice."""
+    """Worst time per output token, then worst time to first token: the least thresholds under which the shapes left still suffice; then money."""
     first = least_threshold(search, search.instance, "latency", search.instance.shapes.tpot)
     if isinstance(first, Result):
         return Decision(first.status, stopped_by=None if first.closed else search.reason(first.stopped_by))
     stages = [Stage("latency", first.value, first.bound)]
-    second = least_threshold(search, first.model.instance, "first_token", first.model.instance.shapes.ttft)
+    second = least_threshold(search, first.within, "first_token", first.within.shapes.ttft, first)
     last = first
     if isinstance(second, Threshold):
         last = second
         stages.append(Stage("first_token", second.value, second.bound))
     proved = first.bound == first.value
     why = None if proved else search.reason("effort")
-    decision = Decision(Status.OPTIMAL if proved else Status.FEASIBLE, last.model, last.values, stages, why)
-    break_ties(search, decision, {})
-    return decision
+    within = Decision(Status.OPTIMAL if proved else Status.FEASIBLE, last.model, last.values, stages, why)
+    cheapest = _cheapest(search, by_money(last.within), last.counts, within)
+    if cheapest is None:
+        break_ties(search, within, {})
+    return cheapest or within
 
 
-def least_threshold(search: Search, instance: Instance, name: str, times: IntArray) -> Threshold | Result:
-    """Bisect over the distinct times of the shapes; a result without a solution when even the largest threshold gives none."""
+def by_money(instance: Instance) -> Instance:
+    """Give the same question with the least money as its objective, or the fewest GPUs where prices are unknown."""
+    return replace(instance, objective="cost" if instance.priced else "gpus")
+
+
+def _throughput(search: Search) -> Decision:
+    """Greatest share of all loads, then the least money that serves it."""
+    found = most_served(search)
+    if isinstance(found, Result):
+        return Decision(found.status, stopped_by=None if found.closed else search.reason(found.stopped_by))
+    question = at_share(search.instance, found.share)
+    model = search.build(question)
+    values = search.complete(model, [found.counts.get(shape, 0) for shape in question.source.tolist()])
+    assert values is not None
+    proved = found.share == found.bound
+    why = None if proved else search.reason("effort")
+    stages = [Stage("throughput", -found.share, -found.bound)]
+    within = Decision(Status.OPTIMAL if proved else Status.FEASIBLE, model, values, stages, why)
+    cheapest = _cheapest(search, question, found.counts, within)
+    if cheapest is None:
+        break_ties(search, within, {})
+    return cheapest or within
+
+
+def _cheapest(search: Search, question: Instance, counts: Mapping[int, int], within: Decision) -> Decision | None:
+    """Least money for what is decided already, which `question` asks, and the ties after it; None where the search ends without it.
+
+    `within` is the plan that decided it, by `counts` of its shapes.
+    """
+    if search.over:
+        return None
+    used = np.isin(question.source, [shape for shape, count in counts.items() if count])
+    wide = question.keep(worth_keeping(question) | used)
+    inner = search.after(wide, MONEY_PART[search.instance.objective])
+    needed = wide.keep(worth_keeping(wide, ties=False) | np.isin(wide.source, question.source[used]))
+    found = _minimise(inner, needed, counts)
+    search.interrupted = search.interrupted or inner.interrupted
+    if found.model is None:
+        return None
+    found.stages = [*within.stages, *found.stages]
+    found.status, found.stopped_by = within.status, within.stopped_by
+    return found
+
+
+def least_threshold(search: Search, instance: Instance, name: str, times: IntArray, known: Threshold | None = None) -> Threshold | Result:
+    """Bisect over the distinct times of the shapes; a result without a solution when even the largest threshold gives none.
+
+    A plan that is `known` already tells the largest threshold worth asking about.
+    """
     # No plan can be faster than the fastest shape of its slowest deployment.
     asked = [deployment for deployment in range(instance.deployments) if instance.must_serve(deployment)]
     least = max((int(times[instance.serving(deployment)].min()) for deployment in asked), default=0)
     thresholds = sorted({int(time) for time in times.tolist() if time >= least})
     best: Threshold | None = None
     low, high, proved = 0, len(thresholds) - 1, 0
+    if known is not None:
+        time_of = dict(zip(instance.source.tolist(), times.tolist(), strict=True))
+        worst = max([least, *(time_of[source] for source, count in known.counts.items() if count)])
+        if worst in thresholds:
+            best = replace(known, value=worst, within=instance.keep(times <= worst))
+            high = thresholds.index(worst) - 1
     last = Result(Status.UNKNOWN)
     while low <= high:
         # The fastest is tried first: it usually suffices.
         middle = 0 if best is None and low == 0 and high == len(thresholds) - 1 else (low + high) // 2
-        chosen = instance.keep(times <= thresholds[middle])
-        model = search.build(chosen)
-        result = search.run(name, model.program, {}, 1.0)
+        chosen = by_money(instance.keep(times <= thresholds[middle]))
+        model = search.build(chosen.keep(worth_keeping(chosen, ties=False)))
+        # Money leads the way to a plan; the first one will do.
+        result = search.run(name, model.program, expression(model, chosen.objective), 1.0, gap=ANY)
         if result.status is Status.INFEASIBLE and middle == len(thresholds) - 1:
             result = search.confirmed(model, {})
         if result.values is not None:
-            best, high = Threshold(thresholds[middle], thresholds[middle], model, result.values), middle - 1
+            within = instance.keep(times <= thresholds[middle])
+            best, high = Threshold(thresholds[middle], thresholds[middle], within, model, result.values), middle - 1
             continue
         last = result
         if result.status is Status.INFEASIBLE and proved == low:

@@ -69,16 +69,23 @@ class Decision:
 
 
 class Search:
-    """One solve of one instance under given rules."""
+    """One solve of one instance under given rules; one that takes `part` of the effort for its objective does without the second solver."""
 
     def __init__(self, instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> None:
         self.instance, self.options, self.rules = instance, options, tuple(rules)
         self._ends = None if options.time_limit is None else time.monotonic() + options.time_limit
         self.interrupted = False
         self.promised: list[int] = []
+        self.part: float | None = None
         self.apart: Apart | None = None
         self.within: dict[int, tuple[int, int]] = {}
         self.settled: dict[str, int] = {}
+
+    def after(self, instance: Instance, part: float) -> Search:
+        """Open the search of what comes next over an instance, with part of the effort, what is left of the time, and the same promises."""
+        found = Search(instance, self.options, self.rules)
+        found._ends, found.promised, found.part = self._ends, list(self.promised), part
+        return found
 
     def build(self, instance: Instance, keep_whole: bool = False) -> Model:
         """Build the program of an instance, with what goes unserved at every level of importance fixed as far as it is decided."""
@@ -93,7 +100,7 @@ class Search:
     def limits(self, share: float = 1.0) -> cpsat.Limits:
         """Limits of one run: its share of the effort, and what is left of the time."""
         seconds = None if self._ends is None else max(0.0, self._ends - time.monotonic())
-        gap = self.options.gap if share in {1.0, FIRST_SHARE} else 0.0
+        gap = self.options.gap if share in {1.0, FIRST_SHARE, FEW_SHARE} else 0.0
         return cpsat.Limits(self.options.effort * share, seconds, gap, self.options.seed, self.options.log)
 
     @property
@@ -102,11 +109,13 @@ class Search:
         self.interrupted = self.interrupted or interrupts.asked()
         return self.interrupted or (self._ends is not None and time.monotonic() >= self._ends)
 
-    def run(self, name: str, program: Program, objective: Terms, share: float, hint: Mapping[int, int] | None = None) -> Result:
-        """Minimise with CP-SAT, telling progress; nothing once the search is over."""
+    def run(
+        self, name: str, program: Program, objective: Terms, share: float, hint: Mapping[int, int] | None = None, gap: float | None = None
+    ) -> Result:
+        """Minimise with CP-SAT, telling progress; nothing once the search is over. A `gap` takes the place of the one asked for."""
         if self.over:
             return Result(Status.UNKNOWN, stopped_by=self.reason("effort"))
-        limits = self.limits(share)
+        limits = self.limits(share) if gap is None else replace(self.limits(share), gap=gap)
         result = self.guarded(lambda: cpsat.minimise(program, objective, limits, hint, self.report(name)))
         self.interrupted = self.interrupted or result.stopped_by == "interrupt"
         return result
@@ -164,7 +173,7 @@ class Search:
             result = better(apart, result)
         if not self._ended(result) and not (many and near(result)):
             result = self._in_full(name, model, objective, result)
-        if not self._ended(result) and not near(result) and highs.available():
+        if not self._ended(result) and not near(result) and self.part is None and highs.available():
             left = self.limits().seconds
             opinion = self.guarded(
                 lambda: highs.minimise(model.program, objective, seconds=left, seed=self.options.seed, log=self.options.log is not None)
@@ -191,7 +200,7 @@ class Search:
                 bounded = bounded.within(model.count, found.low.tolist(), found.high.tolist())
                 # So little is left of most counts that the plan known only leads astray.
                 hint = None
-        return better(result, self.run(name, bounded, objective, 1.0, hint))
+        return better(result, self.run(name, bounded, objective, 1.0 if self.part is None else self.part, hint))
 
     def reason(self, otherwise: str | None) -> str | None:
         """Why the search ended: an interrupt or the clock, where they did, else as the last run says."""
@@ -205,7 +214,7 @@ class Search:
             return NOTHING
         few = self.instance.deployments < MANY
         share, reach = (FEW_DECOMPOSITION_SHARE, CLOSE) if few else (DECOMPOSITION_SHARE, FAR)
-        limits = replace(self.limits(), effort=self.options.effort * share)
+        limits = replace(self.limits(), effort=self.options.effort * share * (self.part or 1.0))
 
         def run() -> Result:
             self.apart = take_apart(model, objective)

@@ -1,0 +1,114 @@
+"""The greatest share of all loads that can be served, found share by share.
+
+Whether every deployment can have a given share is a question of covering loads, with all that makes those small: shapes that others replace leave, counts end
+where the load does, and CP-SAT says in moments what it cannot say in minutes while the share is a variable. So the interval between a share that a plan
+serves and one that none does is halved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.plan.outcome import Status
+from planner.solve.dominance import worth_keeping
+from planner.solve.instance import Instance
+from planner.solve.model import Model
+from planner.solve.result import Result
+from planner.solve.search import Search
+from planner.solve.stages import expression
+
+FIRST_SHARE = 0.02
+"""Share of the effort of the run in which the share is a variable."""
+
+STEPS = 30
+"""Most shares that are asked about."""
+
+MISSES = 4
+"""Most questions that may end without an answer."""
+
+STEP_SHARE = 0.03
+"""Share of the effort of each question."""
+
+ANY = 1.0
+"""Gap within which every plan lies."""
+
+NEAR = 2e-4
+"""Relative distance between the share of a plan and one that was not reached at which no plan between them is sought."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """Share [1e-6] that a plan serves of every load, the proved bound, and the counts of that plan by source of the shape."""
+
+    share: int
+    bound: int
+    counts: dict[int, int]
+
+
+def by_shares(instance: Instance) -> bool:
+    """Whether a given share is a question of covering loads and nothing else."""
+    return not instance.slicing and not instance.rules and not instance.seats and instance.shapes.spare_of is None
+
+
+def at_share(instance: Instance, share: int) -> Instance:
+    """Give the question of the least money at which every deployment has a share [1e-6] of its load."""
+    shapes = replace(instance.shapes, capacity=instance.shapes.share)
+    loads = np.full(instance.deployments, share, dtype=np.int64)
+    return replace(instance, objective="cost" if instance.priced else "gpus", shapes=shapes, loads=loads)
+
+
+def most_served(search: Search) -> Served | Result:
+    """Find the greatest share, or a result without a plan."""
+    instance = search.instance
+    model = search.build(instance)
+    first = search.run("throughput", model.program, expression(model, "throughput"), FIRST_SHARE)
+    if first.status is Status.INFEASIBLE:
+        first = search.confirmed(model, expression(model, "throughput"))
+    if first.values is None and first.status is Status.INFEASIBLE:
+        return first
+    assert model.share is not None
+    most = model.program.upper[model.share]
+    bound = most if first.bound is None else min(most, -first.bound)
+    found = Served(0, bound, {}) if first.values is None else _served(instance, model, first.values, bound)
+    return _halve(search, found) if found.share < found.bound else found
+
+
+def _halve(search: Search, found: Served) -> Served | Result:
+    """Ask about shares between the best plan and the least share that is out of reach, then between what was not reached and what is proved to be."""
+    bound, missed, misses = found.bound, (found.bound + 1, 0), 0
+    for _ in range(STEPS):
+        ends = min(bound, missed[0] - 1)
+        if ends - found.share > (NEAR * ends if missed[0] <= bound else 0):
+            share = (found.share + ends + 1) // 2
+        elif missed[1] < bound and misses:
+            share = (missed[1] + bound + 1) // 2
+        else:
+            break
+        if search.over or misses > MISSES:
+            break
+        question = at_share(search.instance, share)
+        model = search.build(question.keep(worth_keeping(question, ties=False)))
+        # Money leads the way to a plan; the first one will do.
+        result = search.run("throughput", model.program, expression(model, question.objective), STEP_SHARE, gap=ANY)
+        if result.status is Status.INFEASIBLE:
+            bound = share - 1
+        elif result.values is not None:
+            found = _served(search.instance, model, result.values, bound)
+        else:
+            misses += 1
+            missed = min(missed[0], share), max(missed[1], share)
+    if not found.counts:
+        return Result(Status.UNKNOWN, bound=-bound, stopped_by=search.reason("effort"))
+    return replace(found, bound=bound)
+
+
+def _served(instance: Instance, model: Model, values: tuple[int, ...], bound: int) -> Served:
+    """Share that a plan really serves, and its counts."""
+    counts = dict(zip(model.instance.source.tolist(), (values[variable] for variable in model.count), strict=True))
+    every = np.array([counts.get(source, 0) for source in instance.source.tolist()], dtype=np.int64)
+    shares = np.zeros(instance.deployments, dtype=np.int64)
+    np.add.at(shares, instance.shapes.deployment, every * instance.shapes.share)
+    # Loads that no shape is left for count too: their share is zero.
+    return Served(min(int(shares.min()), bound), bound, {source: count for source, count in counts.items() if count})
