@@ -25,8 +25,8 @@ FIRST_SHARE = 0.02
 STEPS = 30
 """Most shares that are asked about."""
 
-MISSES = 4
-"""Most questions that may end without an answer."""
+MISSES = 2
+"""Most questions that may end without an answer while a plan is sought, and while what is out of reach is proved."""
 
 STEP_SHARE = 0.03
 """Share of the effort of each question."""
@@ -77,16 +77,12 @@ def most_served(search: Search) -> Served | Result:
 
 def _halve(search: Search, found: Served) -> Served | Result:
     """Ask about shares between the best plan and the least share that is out of reach, then between what was not reached and what is proved to be."""
-    bound, missed, misses = found.bound, (found.bound + 1, 0), 0
+    bound, missed, misses = found.bound, (found.bound + 1, 0), [0, 0]
     for _ in range(STEPS):
         ends = min(bound, missed[0] - 1)
-        if ends - found.share > (NEAR * ends if missed[0] <= bound else 0):
-            share = (found.share + ends + 1) // 2
-        elif missed[1] < bound and misses:
-            share = (missed[1] + bound + 1) // 2
-        else:
-            break
-        if search.over or misses > MISSES:
+        seek = misses[0] <= MISSES and ends - found.share > (NEAR * ends if missed[0] <= bound else 0)
+        share = (found.share + ends + 1) // 2 if seek else (max(missed[1], found.share) + bound + 1) // 2
+        if search.over or found.share >= bound or misses[1] > MISSES or (not seek and missed[1] >= bound):
             break
         question = at_share(search.instance, share)
         model = search.build(question.keep(worth_keeping(question, ties=False)))
@@ -97,7 +93,7 @@ def _halve(search: Search, found: Served) -> Served | Result:
         elif result.values is not None:
             found = _served(search.instance, model, result.values, bound)
         else:
-            misses += 1
+            misses[not seek] += 1
             missed = min(missed[0], share), max(missed[1], share)
     if not found.counts:
         return Result(Status.UNKNOWN, bound=-bound, stopped_by=search.reason("effort"))
@@ -105,10 +101,23 @@ def _halve(search: Search, found: Served) -> Served | Result:
 
 
 def _served(instance: Instance, model: Model, values: tuple[int, ...], bound: int) -> Served:
-    """Share that a plan really serves, and its counts."""
+    """Share that a plan really serves, and its counts without the replicas that it does not need for that."""
     counts = dict(zip(model.instance.source.tolist(), (values[variable] for variable in model.count), strict=True))
     every = np.array([counts.get(source, 0) for source in instance.source.tolist()], dtype=np.int64)
-    shares = np.zeros(instance.deployments, dtype=np.int64)
-    np.add.at(shares, instance.shapes.deployment, every * instance.shapes.share)
+    columns = instance.shapes
+    shares, replicas = np.zeros(instance.deployments, dtype=np.int64), np.zeros(instance.deployments, dtype=np.int64)
+    np.add.at(shares, columns.deployment, every * columns.share)
+    np.add.at(replicas, columns.deployment, every)
     # Loads that no shape is left for count too: their share is zero.
-    return Served(min(int(shares.min()), bound), bound, {source: count for source, count in counts.items() if count})
+    share = min(int(shares.min()), bound)
+    for shape in np.flatnonzero(every).tolist():
+        deployment, serves = int(columns.deployment[shape]), int(columns.share[shape])
+        least = instance.limits[deployment].minimum
+        spare = min(int(every[shape]), int(replicas[deployment]) - least)
+        if serves:
+            spare = min(spare, (int(shares[deployment]) - share) // serves)
+        dropped = max(0, spare)
+        every[shape] -= dropped
+        shares[deployment] -= dropped * serves
+        replicas[deployment] -= dropped
+    return Served(share, bound, {int(source): int(count) for source, count in zip(instance.source, every, strict=True) if count})
