@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import confirm, cpsat, highs
-from planner.solve.decomposition.proof import CLOSE, FAR, MANY, Apart, take_apart
+from planner.solve.decomposition.proof import CLOSE, FAR, MANY, NEAR, Apart, take_apart
 from planner.solve.greedy import greedy
 from planner.solve.instance import Instance
 from planner.solve.model import Model, Rule, build
@@ -33,9 +33,6 @@ DECOMPOSITION_SHARE = 0.25
 
 FEW_DECOMPOSITION_SHARE = 0.01
 """The same where deployments are few."""
-
-NEAR = 2e-4
-"""Relative gap below which the long run is left out where deployments are many: the program as a whole tells nothing more there."""
 
 
 @dataclass(frozen=True, slots=True)

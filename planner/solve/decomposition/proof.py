@@ -39,6 +39,12 @@ MANY = 8
 NEARLY_STEADY = 1e-5
 """Relative distance of the master from the bound at which the generation ends where deployments are few."""
 
+NEAR = 2e-4
+"""Relative gap below which little is left to prove."""
+
+NEAR_PART = 0.25
+"""Part of the effort of a combination there, where variables beside the counts (fill patterns) keep lists from being joined without a solver."""
+
 ROUNDS = 24
 """Most lists of one search."""
 
@@ -204,7 +210,9 @@ class _Proof:
             return None
         left = None if self.ends is None else max(0.0, self.ends - time.monotonic())
         # A gap asked for is measured against the bound of all plans, not that of the lists.
-        limits = replace(self.limits, seconds=left, gap=0.0)
+        nearly = len(self.parts.others) and self.upper is not None and self.upper - self.lower <= NEAR * abs(self.upper)
+        effort = self.limits.effort * (NEAR_PART if nearly else 1.0)
+        limits = replace(self.limits, effort=effort, seconds=left, gap=0.0)
         return combine(self.parts, thinned, live, self.lower, None if self.upper is None else self.upper - 1, limits)
 
     def _thinned(self, listed: list[Choices], live: BoolArray, most: int, length: int | None = None) -> list[Choices] | None:
