@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from operator import le
-
 import numpy as np
 
 from planner.solve.buckets import NOT_SERVED
@@ -111,9 +109,8 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
             for start in range(0, len(others), rows := max(1, MOST_PAIRS // len(others))):
                 losers = others[start : start + rows]
                 found = dominators(instance, losers, others, ties, worst, one_for_one=one_for_one)
-                for shape, better in zip(losers.tolist(), found, strict=True):
-                    if keep[shape] and bool((better & keep[others]).any()):
-                        keep[shape] = False
+                for row in np.flatnonzero(found.any(axis=1)).tolist():
+                    keep[losers[row]] &= not (found[row] & keep[others]).any()
     if columns.spare_of is not None:
         # Copies of a winner fit into the spares of the shape they stand in for, so that spares need no shapes but those of what is left.
         keep &= ~instance.spare | np.isin(columns.spare_of, instance.source[keep & ~instance.spare])
@@ -127,20 +124,23 @@ def _best_of_equals(instance: Instance, shapes: IntArray, keep: BoolArray, ties:
     """
     columns = instance.shapes
     shapes = shapes[keep[shapes]]
-    alike = np.column_stack([getattr(columns, name)[shapes] for name in ("pool", "size", "groups", "container", "within_part")]).tolist()
+    alike = np.zeros(len(shapes), dtype=np.int64)
+    for name in ("pool", "size", "groups", "container", "within_part"):
+        column = getattr(columns, name)[shapes].astype(np.int64)
+        alike = alike * (int(column.max(initial=0)) + 1) + column
     lost = [columns.price[shapes], *((columns.comm[shapes], columns.token_time[shapes]) if ties else ())]
     if worst is not None:
         lost.append(worst[shapes])
-    figures = np.column_stack(lost).tolist()
-    serves = columns.capacity[shapes]
-    best: dict[tuple[int, ...], list[list[int]]] = {}
-    # Those that serve most come first, so that a shape can only be replaced by one already seen.
-    for position in np.lexsort((shapes, *(column for column in reversed(lost)), -serves)).tolist():
-        seen = best.setdefault(tuple(alike[position]), [])
-        mine = figures[position]
-        if any(all(map(le, other, mine)) for other in seen):
-            keep[shapes[position]] = False
-        else:
-            seen.append(mine)
+    # Those that serve most come first, so that a shape can only be replaced by one before it.
+    order = np.lexsort((shapes, *reversed(lost), -columns.capacity[shapes], alike))
+    alike, figures = alike[order], np.column_stack(lost)[order]
+    left = np.arange(len(order))
+    while left.size:
+        # The first that is left of every sort stays, and replaces those that are better in nothing.
+        first = np.ones(left.size, dtype=bool)
+        np.not_equal(alike[left[1:]], alike[left[:-1]], out=first[1:])
+        replaced = (figures[left[first]][np.cumsum(first) - 1] <= figures[left]).all(axis=1)
+        keep[shapes[order[left[replaced & ~first]]]] = False
+        left = left[~replaced]
     stays: list[int] = shapes[keep[shapes]].tolist()
     return stays

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ from planner.solve.instance import (
     Spread,
 )
 from planner.solve.running import all_shapes, scopes_of, seats_of
-from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, ceil_money, ceil_units, floor_money, floor_units, load_scale
+from planner.solve.scaling import SHARE_UNITS, TIME_UNITS, ceil_money, ceil_units, floor_column, floor_money, load_scale
 from planner.solve.slicing import read_slicing
 from planner.solve.spare_shapes import with_spares
 from planner.solve.token_time import TimedShapes, token_times
@@ -52,9 +53,12 @@ def read(
     scales = [load_scale(load, [shape.capacity for shape in shapes if shape.deployment == number]) for number, load in enumerate(loads)]
     sliced = read_slicing(problem, shapes, loads, scales)
     demand = _column(ceil_units(load, scale) for load, scale in zip(loads, scales, strict=True))
+    whole = {pool.index: pool.gpus_per_node for pool in pools if billed_by_node(pool)}
+    timed = _timed(shapes, scales, full=problem.objective == "throughput")
+    shares = np.array([shape.capacity for shape in shapes], dtype=np.float64) / np.array(loads, dtype=np.float64)[timed.deployment]
     columns = ShapeColumns(
-        deployment=_column(shape.deployment for shape in shapes),
-        pool=_column(shape.pool for shape in shapes),
+        deployment=timed.deployment,
+        pool=timed.pool,
         # A replica that stays has its place: its groups are asked of nobody.
         size=_column(shape.group_size if number < fresh else shape.degrees.gpus for number, shape in enumerate(shapes)),
         groups=_column(shape.groups if number < fresh else 1 for number, shape in enumerate(shapes)),
@@ -62,14 +66,14 @@ def read(
         within_part=np.array(
             [number < fresh and _within_part(shape, pools[shape.pool]) for number, shape in enumerate(shapes)], dtype=bool
         ),
-        capacity=_column(floor_units(shape.capacity, scales[shape.deployment]) for shape in shapes),
-        share=_column(floor_units(shape.capacity / loads[shape.deployment], SHARE_UNITS) for shape in shapes),
-        price=_column(ceil_money(shape.price) for shape in shapes),
-        comm=_column(round(shape.comm_seconds * TIME_UNITS) for shape in shapes),
-        tpot=_column(round(shape.times.tpot * TIME_UNITS) for shape in shapes),
-        ttft=_column(round(shape.times.ttft * TIME_UNITS) for shape in shapes),
+        capacity=timed.capacity,
+        share=floor_column(shares, np.full(len(shapes), SHARE_UNITS)),
+        price=timed.price,
+        comm=_nanoseconds(shape.comm_seconds for shape in shapes),
+        tpot=_nanoseconds(shape.times.tpot for shape in shapes),
+        ttft=_nanoseconds(shape.times.ttft for shape in shapes),
         form=_forms(shapes, pools),
-        token_time=_token_times(shapes, demand, scales, fabric, problem.objective),
+        token_time=token_times(timed, demand, whole, by_gpus=problem.objective == "gpus"),
         use=sliced.use,
         bucket_tpot=sliced.tpot,
     )
@@ -125,26 +129,28 @@ def _column(values: Iterable[int]) -> IntArray:
     return np.array(list(values), dtype=np.int64)
 
 
-def _token_times(shapes: Sequence[Shape], loads: IntArray, scales: Sequence[int], fabric: Fabric, objective: str) -> IntArray:
-    """What a replica of every shape adds to the value that tells plans of equal cost apart [ns], [n]; room is worth nothing where every replica is to be full."""
-    full = objective == "throughput"
-    times = [shape.times.tpot if shape.load_tpot is None else shape.load_tpot for shape in shapes]
-    timed = TimedShapes(
-        deployment=_column(shape.deployment for shape in shapes),
+def _timed(shapes: Sequence[Shape], scales: Sequence[int], *, full: bool) -> TimedShapes:
+    """Columns that tell plans of equal cost apart; room is worth nothing where replicas are `full`."""
+    deployment = _column(shape.deployment for shape in shapes)
+    capacity = np.array([shape.capacity for shape in shapes], dtype=np.float64)
+    return TimedShapes(
+        deployment=deployment,
         pool=_column(shape.pool for shape in shapes),
         gpus=_column(shape.degrees.gpus for shape in shapes),
-        price=_column(ceil_money(shape.price) for shape in shapes),
-        capacity=_column(floor_units(shape.capacity, scales[shape.deployment]) for shape in shapes),
-        tpot=_column(round(time * TIME_UNITS) for time in times),
-        relief=_column(0 if full else round((shape.relief or 0.0) * TIME_UNITS) for shape in shapes),
+        price=_column(map(cache(ceil_money), (shape.price for shape in shapes))),
+        capacity=floor_column(capacity, np.array(scales, dtype=np.int64)[deployment]),
+        tpot=_nanoseconds(shape.times.tpot if shape.load_tpot is None else shape.load_tpot for shape in shapes),
+        relief=_nanoseconds(0.0 if full else (shape.relief or 0.0) for shape in shapes),
     )
-    whole = {pool.index: pool.gpus_per_node for pool in fabric.pools if billed_by_node(pool)}
-    return token_times(timed, loads, whole, by_gpus=objective == "gpus")
 
 
 def billed_by_node(pool: Pool) -> bool:
     """Whether the nodes of a pool are paid for whole."""
     return pool.billing == "node" and pool.price_per_node is not None
+
+
+def _nanoseconds(seconds: Iterable[float]) -> IntArray:
+    return np.rint(np.array(list(seconds), dtype=np.float64) * TIME_UNITS).astype(np.int64)
 
 
 def _forms(shapes: Sequence[Shape], pools: Sequence[Pool]) -> IntArray:

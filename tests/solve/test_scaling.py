@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.solve.scaling import EXACT_LIMIT, ceil_money, ceil_units, floor_money, floor_units, load_scale
+from planner.solve.scaling import EXACT_LIMIT, ceil_money, ceil_units, floor_column, floor_money, floor_units, load_scale
 
 FIGURES = st.floats(1e-3, 1e9)
 
@@ -34,6 +35,16 @@ def test_rounding_is_that_of_the_decimal_as_written(value, scale):
     exact = Decimal(repr(float(value))) * scale
     assert floor_units(value, scale) == int(exact.to_integral_value(ROUND_FLOOR))
     assert ceil_units(value, scale) == int(exact.to_integral_value(ROUND_CEILING))
+
+
+@given(
+    st.lists(
+        st.tuples(st.one_of(FIGURES, st.integers(0, 10**9), st.decimals(0, 10**6, places=6).map(float)), st.sampled_from([1, 100, 10**6]))
+    )
+)
+def test_a_column_is_rounded_like_each_of_its_values(rows):
+    values, scales = (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.zeros(0), np.zeros(0, dtype=np.int64))
+    assert floor_column(values.astype(np.float64), scales).tolist() == [floor_units(float(value), scale) for value, scale in rows]
 
 
 @given(FIGURES, st.lists(FIGURES, min_size=1, max_size=50))
