@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from planner.quantities import format_money
+
 NOT_EXAMINED = "REPAIRS_NOT_EXAMINED"
 """Code of what says which repairs were not decided: it is listed, and is none itself."""
-
-CURRENCY_SIGNS = {"USD": "$", "EUR": "€", "GBP": "£"}
 
 
 def milliseconds(seconds: float) -> str:
@@ -19,10 +19,7 @@ def milliseconds(seconds: float) -> str:
 
 def money(amount: float | None, currency: str = "USD") -> str:
     """An amount as `$24.00`; `no price` when the topology gives none."""
-    if amount is None:
-        return "no price"
-    sign = CURRENCY_SIGNS.get(currency)
-    return f"{sign}{amount:,.2f}" if sign else f"{amount:,.2f} {currency}"
+    return "no price" if amount is None else format_money(amount, currency, per="")
 
 
 def per_hour(amount: float | None, currency: str = "USD") -> str:
