@@ -146,12 +146,12 @@ def test_at_the_crossover_both_sides_are_equal(ask, profile):
 
 
 def test_the_smallest_layout_is_smallest(ask):
-    answer = answers(ask, "memory --model llama-3-70b --gpu h100-sxm-80gb,l40s-48gb")
+    answer = answers(ask, "memory --model llama-3-8b,llama-3-70b --gpu l40s-48gb")
     for item in answer:
         layout = item["layouts"][0]
         assert layout["fits"]
         assert layout["legal"]
-        fewer = answers(ask, f"memory --model llama-3-70b --gpu {item['gpu']} --tp 1,2,4,8 --pp 1,2,3,4,6,8")[0]["layouts"]
+        fewer = answers(ask, f"memory --model {item['model']} --gpu l40s-48gb --tp 1,2,4 --pp 1,2,3,4")[0]["layouts"]
         assert not [other for other in fewer if other["fits"] and other["legal"] and other["gpus"] < layout["gpus"]]
 
 

@@ -171,9 +171,10 @@ words = st.one_of(
 )
 
 
-@settings(max_examples=24, deadline=None)
-@given(command=st.sampled_from(COMMANDS), flags=st.lists(st.tuples(st.sampled_from(FLAGS), words), max_size=4))
-def test_any_text_in_any_flag(command, flags):
+TYPED = {"command": st.sampled_from(COMMANDS), "flags": st.lists(st.tuples(st.sampled_from(FLAGS), words), max_size=4)}
+
+
+def assert_read_or_refused(command, flags):
     arguments = [command, *BASE]
     for flag, value in flags:
         arguments += [f"{flag}={value}"]
@@ -185,17 +186,31 @@ def test_any_text_in_any_flag(command, flags):
 
 
 @settings(max_examples=10, deadline=None)
-@given(
-    tp=st.integers(1, 80),
-    pp=st.integers(1, 80),
-    ep=st.integers(1, 64),
-    dp=st.integers(1, 16),
-    batch=st.integers(1, 4096),
-    model=st.sampled_from(["llama-3-8b", "deepseek-v3", "gpt-oss-120b", "qwen3-next-80b-a3b", "gemma-3-27b"]),
-    gpu=st.sampled_from(["h100-sxm-80gb", "l40s-48gb", "mi300x-192gb", "gb200-186gb", "v100-sxm2-32gb"]),
-    profile=st.sampled_from(["hockney", "calibrated"]),
-)
-def test_any_degrees_are_priced(tp, pp, ep, dp, batch, model, gpu, profile):
+@given(**TYPED)
+def test_any_text_in_any_flag(command, flags):
+    assert_read_or_refused(command, flags)
+
+
+@pytest.mark.thorough
+@settings(max_examples=200, deadline=None)
+@given(**TYPED)
+def test_much_text_in_any_flag(command, flags):
+    assert_read_or_refused(command, flags)
+
+
+DEGREES = {
+    "tp": st.integers(1, 80),
+    "pp": st.integers(1, 80),
+    "ep": st.integers(1, 64),
+    "dp": st.integers(1, 16),
+    "batch": st.integers(1, 4096),
+    "model": st.sampled_from(["llama-3-8b", "deepseek-v3", "gpt-oss-120b", "qwen3-next-80b-a3b", "gemma-3-27b"]),
+    "gpu": st.sampled_from(["h100-sxm-80gb", "l40s-48gb", "mi300x-192gb", "gb200-186gb", "v100-sxm2-32gb"]),
+    "profile": st.sampled_from(["hockney", "calibrated"]),
+}
+
+
+def assert_priced(tp, pp, ep, dp, batch, model, gpu, profile):
     line = f"estimate --model {model} --gpu {gpu} --tp {tp} --pp {pp} --ep {ep} --dp {dp} --batch {batch} --profile {profile} --json"
     status, out, err = outcome(line.split())
     assert status in {0, 1}, err
@@ -208,3 +223,16 @@ def test_any_degrees_are_priced(tp, pp, ep, dp, batch, model, gpu, profile):
     assert len(answer["checks"]) == 10
     assert answer["recommendation"]["message"]
     assert ("CROSS_NODE_TP" in {item["code"] for item in answer["findings"]}) == (tp > answer["domain"])
+
+
+@settings(max_examples=8, deadline=None)
+@given(**DEGREES)
+def test_any_degrees_are_priced(tp, pp, ep, dp, batch, model, gpu, profile):
+    assert_priced(tp, pp, ep, dp, batch, model, gpu, profile)
+
+
+@pytest.mark.thorough
+@settings(max_examples=300, deadline=None)
+@given(**DEGREES)
+def test_many_degrees_are_priced(tp, pp, ep, dp, batch, model, gpu, profile):
+    assert_priced(tp, pp, ep, dp, batch, model, gpu, profile)

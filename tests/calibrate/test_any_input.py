@@ -86,7 +86,7 @@ def test_benchmark_files(text):
 
 
 @given(data=st.binary(max_size=300) | broken(LOG).map(lambda text: text.encode("utf-8", "surrogatepass")))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_whole_fits_of_any_bytes(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("any") / "log"
     path.write_bytes(data)

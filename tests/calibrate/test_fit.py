@@ -38,7 +38,7 @@ def plain(operation, ranks, times):
     bandwidth=st.floats(5e9, 800e9),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_planted_constants_come_out_of_noisy_logs(operation, ranks, alpha, bandwidth, seed):
     draw = random.Random(seed)
     times = logs.line_times(operation, ranks, alpha, bandwidth, noise=lambda: draw.gauss(1.0, 0.01))
@@ -50,7 +50,7 @@ def test_planted_constants_come_out_of_noisy_logs(operation, ranks, alpha, bandw
 
 
 @given(alpha=st.floats(5e-6, 500e-6), bandwidth=st.floats(0.2e9, 20e9), seed=st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_slow_links_and_few_sizes(alpha, bandwidth, seed):
     draw = random.Random(seed)
     sizes = [2**power for power in range(8, 28)]
