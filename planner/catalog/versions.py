@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -18,6 +19,7 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
+@lru_cache(maxsize=4096)
 def matches(version: str, bounds: str) -> bool:
     """Tell whether a version lies within comma-separated bounds such as `>=0.9,<0.17`; `+name` matches a build carrying that patch."""
     builds = version.split("+")[1:]

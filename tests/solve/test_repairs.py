@@ -167,7 +167,7 @@ def test_a_sample_of_repairs():
 
 @pytest.mark.thorough
 def test_a_hundred_repairs():
-    kinds = assert_many(1000, 100)
+    kinds = assert_many(2000, 100)
     assert {"money", "types", "load", "freed", "nodes", "ReplicaLimits", "Spread", "Resilience", "NoneType"} <= set(kinds)
     # Few questions are beyond any single change.
     assert kinds["none"] <= 25

@@ -77,8 +77,8 @@ def fits(base, *changes: Change) -> bool:
     return answer_loaded(patched(base, Scenario("tried", changes))).plan.status in {"optimal", "feasible"}
 
 
-@pytest.mark.parametrize("seed", FLEETS)
-def test_the_greatest_load_is_what_bisection_finds(tmp_path, seed):
+def greatest_load(tmp_path, seed):
+    """What is told as the greatest load of the first deployment, in steps of its last digit, and whether so many steps fit."""
     path = write(tmp_path / "problem.json", random_fleet(seed))
     base = open_base(path)
     deployment = base.loaded.problem.deployments[0]
@@ -92,13 +92,29 @@ def test_the_greatest_load_is_what_bisection_finds(tmp_path, seed):
     def change(number: int) -> Change:
         return Change(f"deployments.{deployment.name}.workload.{key}", str(number) if step == 1.0 else f"{number * step:.6f}/s")
 
+    told = round(answer.value / step)
+    assert answer.value == pytest.approx(told * step, abs=step / 100)
+    return told, lambda number: fits(base, change(number))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_greatest_load_fits_and_no_more_does(tmp_path, seed):
+    told, fit = greatest_load(tmp_path, seed)
+    assert told == 0 or fit(told)
+    assert not fit(told + 1)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(100))
+def test_the_greatest_load_is_what_bisection_finds(tmp_path, seed):
+    told, fit = greatest_load(tmp_path, seed)
     low, high = 0, 1
-    while fits(base, change(high)):
+    while fit(high):
         low, high = high, high * 4
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(base, change(middle)) else (low, middle)
-    assert answer.value == pytest.approx(low * step, abs=step / 2)
+        low, high = (middle, high) if fit(middle) else (low, middle)
+    assert told == low
 
 
 @pytest.mark.parametrize("seed", FLEETS)
