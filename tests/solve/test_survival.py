@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import pytest
 
 from benchmarks.fleets import instance as draw_fleet
@@ -21,9 +22,10 @@ from planner.solve.options import SolveOptions
 from planner.solve.rules import RULES
 from planner.solve.search import Search
 from planner.solve.stages import expression
+from planner.solve.survival.fitting import refit
 from planner.solve.survival.packing import packable
-from planner.solve.survival.places import Room
-from planner.solve.survival.question import covered
+from planner.solve.survival.places import Places, Room
+from planner.solve.survival.question import ask, covered
 from planner.solve.survival.search import survive
 from planner.solve.survival.seats import seats
 from planner.solve.surviving import large
@@ -197,3 +199,31 @@ def test_packing_says_no_only_where_there_is_no_way():
         assert told == fits(items, bins, size)
         answers[told] += 1
     assert min(answers.values()) >= 30
+
+
+def test_replicas_that_span_domains_are_placed_by_the_program_too():
+    """Three replicas of two nodes each on six nodes: no two of them share one, so that the loss of a node takes one."""
+    pool = pool_of([ScopeRow(8) for _ in range(6)])
+    rules = [DeploymentRules(resilience=Resilience("node"))]
+    question = ask(instance_of([ShapeRow(8, 5, groups=2)], [10], [pool], rules=rules))
+    room, counts = Room(question), np.array([3])
+    placed = refit(room, counts, Places(missing={0: 3}), 0, LIMITS)
+    assert placed is not None
+    assert (len(placed.spanning), placed.missing) == (3, {})
+    left, carried = room.used(placed)
+    assert int(left[0].min()) >= 0
+    assert carried[0].tolist() == [5] * 6
+    tight = ask(instance_of([ShapeRow(8, 5, groups=2)], [10], [pool_of([ScopeRow(8) for _ in range(5)])], rules=rules))
+    assert refit(Room(tight), counts, Places(missing={0: 3}), 0, LIMITS) is None
+
+
+@pytest.mark.thorough
+def test_a_tight_fleet_survives_any_node_with_replicas_to_spare():
+    """The choices nearest the bound let a node hold two replicas of a model that needs three there: only padded lists have a plan."""
+    question = surviving(draw_fleet(1_024, 20, 3), Fraction(1), "node")
+    decision = decide(question, SolveOptions(), RULES)
+    assert decision.model is not None
+    stage = decision.stages[0]
+    assert stage.bound is not None
+    assert stage.value - stage.bound <= 0.02 * stage.value
+    assert_survives(decision.model.instance, decision.placed, decision.counts)

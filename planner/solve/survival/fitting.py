@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import numpy as np
 from planner.solve import cpsat
 from planner.solve.decomposition.combining import Choices
 from planner.solve.decomposition.split import Parts
-from planner.solve.instance import IntArray
+from planner.solve.instance import Container, IntArray
 from planner.solve.program import Program
 from planner.solve.result import Result
 from planner.solve.survival.places import Places, Room
@@ -20,16 +21,23 @@ PLACES = 60_000
 
 
 class _Sites:
-    """Variables y[s, bin] of a program: replicas of a shape inside a bin."""
+    """Variables y[s, bin] of a program: replicas of a shape inside a bin, or groups of it there where its replicas may span bins.
+
+    A group of a replica that spans counts as the whole replica wherever it is, which is more than is lost where two groups share a domain: safe for finding places, and never
+    used for a bound.
+    """
 
     def __init__(self, room: Room, program: Program) -> None:
         self.room, self.program = room, program
         self.of: dict[tuple[int, int], int] = {}
+        self.groups: dict[tuple[int, int], int] = {}
 
     def add(self, shape: int, most: int) -> dict[int, int]:
         """Add the places of one shape as an expression of its replicas."""
-        question = self.room.question
-        held = question.slots(shape) // self.room.groups[shape]
+        question, groups = self.room.question, self.room.groups[shape]
+        if not question.local[shape]:
+            return self._spanning(shape, most)
+        held = question.slots(shape) // groups
         variables = {}
         for chosen in np.flatnonzero(held).tolist():
             variable = self.program.add_variable(0, min(int(held[chosen]), most))
@@ -37,24 +45,58 @@ class _Sites:
             variables[variable] = 1
         return variables
 
+    def _spanning(self, shape: int, most: int) -> dict[int, int]:
+        held, groups = self.room.question.slots(shape), self.room.groups[shape]
+        ids = self.containers(shape)
+        variables = {}
+        for container in np.unique(ids[held > 0]).tolist():
+            inside = np.flatnonzero((ids == container) & (held > 0)).tolist()
+            replicas = self.program.add_variable(0, min(int(held[inside].sum()) // groups, most))
+            row = {replicas: -groups}
+            for chosen in inside:
+                self.groups[shape, chosen] = self.program.add_variable(0, min(int(held[chosen]), most * groups))
+                row[self.groups[shape, chosen]] = 1
+            self.program.add_row("locality", row, lower=0, upper=0)
+            variables[replicas] = 1
+        return variables
+
+    def containers(self, shape: int) -> IntArray:
+        """Container of every bin of a shape's pool that holds its replicas together [bins]."""
+        bins = self.room.question.bins[self.room.pool[shape]]
+        return bins.containers[Container(int(self.room.question.instance.shapes.container[shape]))]
+
     def nested(self, pool: int, left: IntArray) -> None:
         """Write the rows of every bin of a pool."""
         terms: dict[tuple[int, int], dict[int, int]] = {}
-        for (shape, chosen), variable in self.of.items():
+        inside = ((key, variable, self.room.groups[key[0]]) for key, variable in self.of.items())
+        spanning = ((key, variable, 1) for key, variable in self.groups.items())
+        for (shape, chosen), variable, times in (*inside, *spanning):
             if self.room.pool[shape] == pool:
                 for position in np.flatnonzero(self.room.takes[shape]).tolist():
-                    terms.setdefault((chosen, position), {})[variable] = int(self.room.takes[shape][position]) * self.room.groups[shape]
+                    terms.setdefault((chosen, position), {})[variable] = int(self.room.takes[shape][position]) * times
         for (chosen, position), row in terms.items():
             self.program.add_row("occupancy", row, upper=int(left[chosen, position]))
 
     def carried(self) -> dict[tuple[int, int], dict[int, int]]:
         """What every deployment has in every failure domain, as linear expressions."""
         terms: dict[tuple[int, int], dict[int, int]] = {}
-        for (shape, chosen), variable in self.of.items():
+        for (shape, chosen), variable in (*self.of.items(), *self.groups.items()):
             domain = self.room.domain(shape)
             if domain is not None:
                 terms.setdefault((self.room.deployment[shape], int(domain[chosen])), {})[variable] = self.room.capacity[shape]
         return terms
+
+    def read(self, values: Sequence[int]) -> Places:
+        """Places of a solution; groups of spanning replicas are dealt out container by container, those of one bin together."""
+        places = Places({key: values[variable] for key, variable in self.of.items() if values[variable]})
+        dealt: dict[tuple[int, int], list[int]] = {}
+        for (shape, chosen), variable in self.groups.items():
+            dealt.setdefault((shape, int(self.containers(shape)[chosen])), []).extend([chosen] * values[variable])
+        for (shape, _), own in sorted(dealt.items()):
+            each = self.room.groups[shape]
+            for start in range(0, len(own), each):
+                places.spanning.append((shape, tuple(sorted(Counter(own[start : start + each]).items()))))
+        return places
 
 
 def refit(room: Room, counts: IntArray, places: Places, pool: int, limits: cpsat.Limits) -> Places | None:
@@ -85,8 +127,9 @@ def refit(room: Room, counts: IntArray, places: Places, pool: int, limits: cpsat
     found = cpsat.minimise(program, {}, limits, hint)
     if found.values is None:
         return None
-    kept.inside.update({key: found.values[variable] for key, variable in sites.of.items() if found.values[variable]})
-    return kept
+    placed = sites.read(found.values)
+    kept.inside.update(placed.inside)
+    return replace(kept, spanning=[*kept.spanning, *placed.spanning])
 
 
 def choose_and_place(
@@ -98,7 +141,7 @@ def choose_and_place(
     limits: cpsat.Limits,
     hint: tuple[IntArray, Places] | None,
 ) -> tuple[Result, IntArray, Places] | None:
-    """Pick one choice per deployment and its places at once, every replica inside one bin; None when no plan is found or the program is too large."""
+    """Pick one choice per deployment and its places at once; None when no plan is found or the program is too large."""
     program = Program()
     sites = _Sites(room, program)
     cost: dict[int, int] = {}
@@ -141,8 +184,7 @@ def choose_and_place(
     for deployment, own in enumerate(chosen):
         taken = next(number for number, variable in enumerate(own) if found.values[variable])
         counts[parts.shapes[deployment]] = listed[deployment].counts[taken]
-    places = Places({key: found.values[variable] for key, variable in sites.of.items() if found.values[variable]})
-    return replace(found, values=tuple(counts.tolist())), counts, places
+    return replace(found, values=tuple(counts.tolist())), counts, sites.read(found.values)
 
 
 def _start(

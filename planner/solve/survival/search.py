@@ -44,6 +44,9 @@ CLOSE = 4e-3
 TOGETHER_BINS = 40
 """Most bins of all pools for which that is tried: with more it takes long and finds nothing."""
 
+PADDED, SPARE = 60, (1, 2, 4)
+"""Choices of a deployment that are listed with replicas to spare as well where no plan is found without, and how many of a shape are spared."""
+
 PICK_GAP = 3e-4
 """Relative gap at which picking counts may end."""
 
@@ -104,6 +107,8 @@ class _Search:
         for row, line in enumerate(parts.use):
             if len(np.unique(columns.pool[line > 0])) > 1:
                 self.row_pool[row] = -1
+        self.padded = False
+        self.per_domain: dict[int, int] = {}
         self.best: tuple[int, IntArray, Places] | None = None
         self.first: tuple[IntArray, Places] | None = None
         self.ends = None if limits.seconds is None else time.monotonic() + limits.seconds
@@ -120,10 +125,34 @@ class _Search:
         for step in range(STEPS):
             if self.late or not self._step(step):
                 break
+        if self.best is None and not self.late:
+            self._pad()
+            for step in range(STEPS):
+                if self.late or not self._step(step):
+                    break
         close = self.best is not None and self.best[0] - self.start.value <= CLOSE * self.best[0]
         if not self.late and not close and sum(map(len, self.question.bins.values())) <= TOGETHER_BINS:
             self._together()
         return self._result()
+
+    def _pad(self) -> None:
+        """List choices with replicas to spare as well: no minimal choice has them, yet they let a domain hold more where it is tight."""
+        for deployment, mine in enumerate(self.listed):
+            if not self.question.rest[deployment] or not len(mine):
+                continue
+            nearest = mine.counts[np.argsort(mine.cost, kind="stable")[:PADDED]]
+            more = [mine.counts]
+            for position in range(nearest.shape[1]):
+                with_it = nearest[nearest[:, position] > 0]
+                for number in SPARE:
+                    padded = with_it.copy()
+                    padded[:, position] += number
+                    more.append(padded)
+            self.listed[deployment] = choices(self.parts, deployment, np.unique(np.concatenate(more), axis=0))
+            self.level[deployment] = len(LEVELS)
+        self.cut = dict.fromkeys(self.cut, 0.0)
+        self.spread = [0.0] * len(self.spread)
+        self.padded = True
 
     def _result(self) -> Survival:
         bound = self.start.value
@@ -170,6 +199,14 @@ class _Search:
         mine, knapsack = self.listed[deployment], self._knapsack(deployment)
         if not knapsack.rest:
             return mine
+        if self.padded:
+            # What a choice serves beyond the rest is what one domain may hold of it.
+            shapes = self.parts.shapes[deployment]
+            beyond = mine.counts @ self.question.instance.shapes.capacity[shapes] - self.question.rest[deployment]
+            for position, shape in enumerate(shapes.tolist()):
+                if shape in self.per_domain:
+                    enough = (mine.counts[:, position] == 0) | (beyond // self.room.capacity[shape] >= self.per_domain[shape])
+                    mine, beyond = mine.take(enough), beyond[enough]
         return mine.take(np.array([knapsack.fits(counts, spare) for counts in mine.counts.tolist()], dtype=bool))
 
     def _step(self, step: int) -> bool:
@@ -191,12 +228,21 @@ class _Search:
         if not failed:
             self.best = (value, counts, places)
             return False
-        self._loosen(step, counts, failed)
+        self._loosen(step, counts, failed, places)
         return True
 
-    def _loosen(self, step: int, counts: IntArray, failed: list[int]) -> None:
-        """Ask for slack where places were not found: room of the pool and spread of its deployments in turn."""
+    def _loosen(self, step: int, counts: IntArray, failed: list[int], places: Places) -> None:
+        """Ask for slack where places were not found: room of the pool and spread of its deployments in turn; of padded lists, one more replica a domain."""
         columns = self.question.instance.shapes
+        if self.padded:
+            caps = self.room.caps(counts)
+            for shape in places.missing:
+                if self.room.pool[shape] in failed and self.room.domain(shape) is not None:
+                    self.per_domain[shape] = caps[self.room.deployment[shape]] // self.room.capacity[shape] + 1
+            for pool in failed:
+                if step % 2:
+                    self.cut[pool] += 0.01
+            return
         for pool in failed:
             if step % 2 == 0:
                 self.cut[pool] += 0.01 * (1 + step // 4)
