@@ -16,7 +16,7 @@ from planner.solve.instance import NO_RULES, Budget, DeploymentRules, Instance, 
 from planner.solve.model import Model, Rule, build
 from planner.solve.program import Program, Terms
 from planner.solve.result import Result, better
-from planner.solve.work import PER_COEFFICIENT, PER_ITERATION, PER_ITERATION_COEFFICIENT, Work, coefficients
+from planner.solve.work import PER_COEFFICIENT, PER_ITERATION, PER_ITERATION_COEFFICIENT, RELAXED, Work, coefficients
 
 TREE = 300
 """Nodes of the search tree that a question gets from HiGHS."""
@@ -134,7 +134,8 @@ class Asker:
     def _by_highs(self, program: Program, objective: Terms, *, relaxed: bool = False) -> Result:
         result = highs.minimise(program, objective, TREE, self.work.seconds, self.limits.seed, relaxed=relaxed)
         size = coefficients(program)
-        self.work.spend(2 * PER_COEFFICIENT * size + (PER_ITERATION + PER_ITERATION_COEFFICIENT * size) * result.work)
+        each = PER_ITERATION + PER_ITERATION_COEFFICIENT * size
+        self.work.spend(2 * PER_COEFFICIENT * size + (RELAXED * each if relaxed else each) * result.work)
         return result
 
     def _by_cpsat(self, program: Program, objective: Terms, hint: Terms | None) -> Result:
@@ -224,11 +225,13 @@ def _single_groups(instance: Instance) -> Instance:
 
 
 def _homes(instance: Instance) -> int:
-    """Failure domains that replicas of each shape are counted in, summed over the shapes, about."""
-    total = 0
+    """Failure domains that replicas of each shape are counted in, summed over the shapes, about: one by one where they may span several."""
+    columns, total = instance.shapes, 0
     for number, pool in enumerate(instance.pools):
         kinds = [kind for kind in instance.kinds_of_pool(number) if kind in pool.domains]
-        counted = sum(bool(instance.rules_of(int(deployment)).kinds) for deployment in instance.shapes.deployment[instance.of_pool(number)])
         domains = max((len({label for nodes in pool.domains[kind] for label in nodes}) for kind in kinds), default=0)
-        total += counted * domains
+        for shape in instance.of_pool(number).tolist():
+            deployment, each = int(columns.deployment[shape]), max(1, int(columns.capacity[shape]))
+            if instance.rules_of(deployment).kinds:
+                total += domains * (-(-int(instance.loads[deployment]) // each) if columns.groups[shape] > 1 else 1)
     return total

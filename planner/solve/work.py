@@ -20,7 +20,10 @@ PER_COEFFICIENT = 1.5e-5
 """Work of writing down one coefficient of a program, and of each time a solver reads it."""
 
 PER_ITERATION, PER_ITERATION_COEFFICIENT = 4e-4, 1.5e-7
-"""Work of one simplex iteration, and what every coefficient of the program adds to it."""
+"""Work of one simplex iteration of a search, and what every coefficient of the program adds to it."""
+
+RELAXED = 0.05
+"""The same of one linear program alone, as a part: nothing is cut, branched or tried beside it."""
 
 PER_SHAPE, PER_REFUSAL = 7e-4, 5e-5
 """Work of evaluating one shape for a menu, and of refusing one."""
