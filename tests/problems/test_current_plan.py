@@ -145,6 +145,7 @@ def test_the_audit_counts_moves_itself(folder):
     [
         ("current.plan=nowhere.json", "PLAN_NOT_FOUND"),
         ("objective=latency", "RULES_NOT_TOGETHER"),
+        ("deployments.chat.spares=1", "RULES_NOT_TOGETHER"),
         ("current.price_per_move=$3/h", "WRONG_UNIT"),
         ("current.price_per_move=3 EUR", "CURRENCY_MIXED"),
         ("current.over=3", "MISSING_UNIT"),
