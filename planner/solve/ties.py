@@ -20,7 +20,7 @@ SECONDARY_SHARE = {
 }
 """Share of the effort that each tie-breaking stage gets."""
 
-NARROWED_SHARE = 0.4
+NARROWED_SHARE = 0.3
 """Part of it where the bound leaves few counts to choose from."""
 
 
