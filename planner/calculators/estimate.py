@@ -15,9 +15,9 @@ from planner.calculators.recommendation import Recommendation, recommend
 from planner.calculators.room import Room, room
 from planner.candidates.checklist import checklist
 from planner.catalog.step_times import step_constants
-from planner.cost.compute import PowerLaw
 from planner.cost.money import hourly_cost, per_million_tokens, total_tokens_per_second
 from planner.cost.paper import bubble
+from planner.cost.power_law import PowerLaw
 from planner.cost.tails import Tails, tails
 from planner.diagnostics import Diagnostic
 from planner.plan.document import CheckDocument

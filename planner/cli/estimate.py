@@ -11,7 +11,7 @@ from planner.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from planner.calculators.flags import FlagReader
-    from planner.cost.compute import PowerLaw
+    from planner.cost.power_law import PowerLaw
 
 NO_COMMON = Common()
 LARGEST_SEED = 2**31 - 1
@@ -80,7 +80,7 @@ def estimate(
 
 
 def _law(reader: FlagReader, path: str) -> PowerLaw | None:
-    from planner.cost.compute import fit_power_law
+    from planner.cost.power_law import fit_power_law
     from planner.problem.source_text import read_source
 
     def read(name: str) -> PowerLaw:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from planner.catalog.architecture import Quantization
 from planner.catalog.gpus import gpu
 from planner.catalog.step_times import of_dtype, read_share, step_constants, step_engines
-from planner.cost.compute import distinct_share, fit_power_law, fullest_rank, multiplied_parameters, peak_flops
+from planner.cost.compute import distinct_share, fullest_rank, multiplied_parameters, peak_flops
 from planner.cost.evaluation import evaluate
+from planner.cost.power_law import fit_power_law
 from planner.cost.setting import Precision
 from planner.diagnostics import PlannerError
 
