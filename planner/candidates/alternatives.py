@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from planner.candidates.menu import Menu
 from planner.plan.shape import Degrees, Shape
@@ -42,20 +43,23 @@ def ranked_alternatives(
     load that must survive a loss (0: none), one replica more than serves that share.
     """
     answer: list[Alternative] = []
+    own: dict[int, list[Shape]] = {}
+    for shape in menu.shapes:
+        own.setdefault(shape.deployment, []).append(shape)
     for deployment, load in enumerate(menu.loads):
         keep = keeps[deployment] if keeps else 0.0
         taken = [shape for shape in chosen if shape.deployment == deployment]
         base = _Base(taken, load) if taken else None
         skip = {(shape.pool, shape.degrees) for shape in taken}
-        best: dict[tuple[int, Degrees], Shape] = {}
-        for shape in menu.shapes:
+        best: dict[tuple[int, Degrees], tuple[tuple[float, ...], Shape]] = {}
+        for shape in own.get(deployment, ()):
             key = (shape.pool, shape.degrees)
-            if shape.deployment != deployment or key in skip:
+            if key in skip:
                 continue
-            if key not in best or _rank(shape, load, objective, keep) < _rank(best[key], load, objective, keep):
-                best[key] = shape
-        order = sorted(best.values(), key=lambda shape: _rank(shape, load, objective, keep))
-        for shape in order[:most]:
+            rank = _rank(shape, load, objective, keep)
+            if key not in best or rank < best[key][0]:
+                best[key] = rank, shape
+        for _, shape in sorted(best.values(), key=itemgetter(0))[:most]:
             count = replicas_for(shape, load, keep)
             gpus = count * shape.degrees.gpus
             price = count * shape.price if priced else None

@@ -19,7 +19,7 @@ def check(case: Case) -> Iterator[Diagnostic]:
     pools = case.row_pool.tolist()
     for answer in case.plan.deployments:
         asked = next((item for item in case.problem.deployments if item.name == answer.name), None)
-        if asked is None:
+        if asked is None or not (asked.spares or answer.spares):
             continue
         place = deployment_place(answer.name)
         running = Counter((pool, row.document.shape) for row, pool in zip(case.rows, pools, strict=True) if row.name == answer.name)
