@@ -74,7 +74,8 @@ def _of_buckets(instance: Instance, lost: ShapeColumns, won: ShapeColumns, copie
         good = good & (won.bucket_tpot[None, :, :] <= lost.bucket_tpot[:, None, :])
     serves: BoolArray = (good | ~asked).all(axis=2) | ~sliced
     needed = np.where(asked & good, -(-theirs // np.maximum(mine, 1)), 0).max(axis=2)
-    return serves, np.where(sliced, needed, copies)
+    # A replica that serves nothing may still be asked for by `replicas`: one stands in for it, not none.
+    return serves, np.where(sliced, np.maximum(needed, 1), copies)
 
 
 def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None = None) -> BoolArray:
@@ -99,6 +100,8 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
             continue
         # Copies of a smaller shape keep what survives a failure, as they use GPUs of the larger only, but they are more replicas.
         one_for_one = limits.maximum is not None or instance.rules_of(deployment).spread is not None
+        if one_for_one and instance.slicing_of(deployment) is not None:
+            continue
         by_pool: dict[int, list[int]] = {}
         own = np.flatnonzero((columns.deployment == deployment) & ~instance.kept & ~instance.spare)
         sliced = instance.slicing_of(deployment) is not None

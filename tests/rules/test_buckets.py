@@ -89,6 +89,10 @@ def test_a_sample_of_tiny_fleets():
     assert sum(assert_equals_brute_force(seed) for seed in range(30)) >= 10
 
 
+def test_a_replica_that_serves_nothing_still_counts_as_one():
+    assert assert_equals_brute_force(186)
+
+
 @pytest.mark.thorough
 def test_many_tiny_fleets():
     assert sum(assert_equals_brute_force(seed) for seed in range(250)) >= 100
