@@ -182,6 +182,7 @@ def arrive(key, loaded, limits, before, path):
 @pytest.mark.parametrize("marker", ["once", pytest.param("always", marks=pytest.mark.thorough)])
 def test_a_worker_that_dies_loses_nothing(fleet, tmp_path, monkeypatch, marker):
     monkeypatch.setenv("PLANNER_TEST_MARKER", str(tmp_path / marker))
+    monkeypatch.setattr(worker.signal, "signal", lambda *_: None)  # this process goes on after the work, and hears Ctrl-C
     pickling = by_value()
     pickling.register_pickle_by_value(sys.modules[__name__])
     base, asked = open_base(fleet), grid_scenarios([("deployments.chat.load", [str(load) for load in range(46, 50)])])
