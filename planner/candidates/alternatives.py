@@ -107,7 +107,8 @@ def _reason(shape: Shape, count: int, free: int, base: _Base | None, load: float
     if base is None:
         return "possible by itself"
     words = []
-    if priced and price > base.price + SAME_PRICE:
+    dearer = priced and price > base.price + SAME_PRICE
+    if dearer:
         words.append(f"dearer: {gpus} GPUs instead of {base.gpus}" if gpus > base.gpus else f"dearer: {gpus} GPUs at a higher price")
     elif gpus > base.gpus:
         words.append(f"{gpus} GPUs instead of {base.gpus}")
@@ -118,6 +119,6 @@ def _reason(shape: Shape, count: int, free: int, base: _Base | None, load: float
         words.append(f"faster by {-slower:.1f} ms a token")
     if priced and price < base.price - SAME_PRICE:
         words.append("cheaper alone, but not beside the others")
-    elif serves < base.serves - SAME_ROOM and not (priced and price > base.price + SAME_PRICE):
+    elif serves < base.serves - SAME_ROOM and not dearer:
         words.append(f"less room: {serves:.0%} of the load instead of {base.serves:.0%}")
     return ", ".join(words) if words else "as good: the plan communicates less or keeps more domains whole"

@@ -6,17 +6,7 @@ import pytest
 
 from planner.catalog.hf_config import read_hf_config
 from planner.diagnostics import PlannerError
-
-BASE = {
-    "hidden_size": 64,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "intermediate_size": 128,
-    "vocab_size": 1000,
-    "max_position_embeddings": 4096,
-    "torch_dtype": "bfloat16",
-}
+from tests.catalog.tiny import BASE
 
 MLLAMA = {
     "model_type": "mllama",

@@ -7,17 +7,9 @@ from planner.catalog.hf_config.excluded import family_of
 from planner.catalog.models import model
 from planner.catalog.read import read_table
 from planner.diagnostics import PlannerError
+from tests.catalog.tiny import SIZES
 
-BASE = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "intermediate_size": 128,
-    "vocab_size": 1000,
-    "max_position_embeddings": 4096,
-}
+BASE = {**SIZES, "model_type": "llama"}
 
 
 def quantization(scheme=None, sidecar=None):
