@@ -31,12 +31,12 @@ def elastic(program: Program, limits: cpsat.Limits) -> Result:
     return cpsat.minimise(relaxed, slacks, limits)
 
 
-def impossible(program: Program, limits: cpsat.Limits) -> Result:
-    """Confirm that a program has no solution: by HiGHS where installed, else by the elastic program.
+def impossible(program: Program, limits: cpsat.Limits, *, said_by_highs: bool = False) -> Result:
+    """Confirm that a program has no solution: by HiGHS where installed and not the one that said so, else by the elastic program.
 
     The result is INFEASIBLE when the second check agrees, carries the solution when it finds one, and is UNKNOWN when it cannot tell.
     """
-    if highs.available():
+    if highs.available() and not said_by_highs:
         second = highs.minimise(program, {}, seconds=limits.seconds, seed=limits.seed)
         if second.status is Status.INFEASIBLE or second.values is not None:
             return second

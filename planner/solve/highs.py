@@ -18,10 +18,22 @@ from planner.plan.outcome import Status
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import Result
 
+LEAST = 1e-12
+"""Least coefficient beside the largest of its row that the solver takes for more than zero."""
+
+WHOLE_BITS, STEP_BITS = 31, 20
+"""Bits of the range of a variable up to which it is told as it is, and those that it is told in where it has more."""
+
 
 def available() -> bool:
     """Whether HiGHS is installed."""
     return find_spec("highspy") is not None
+
+
+def _step(extent: int) -> float:
+    """Step in which a variable is told: a power of two that leaves a wide range `STEP_BITS`."""
+    bits = extent.bit_length()
+    return 1.0 if bits <= WHOLE_BITS else float(1 << (bits - STEP_BITS))
 
 
 @contextmanager
@@ -66,25 +78,35 @@ def minimise(
     solver.setOptionValue("mip_max_nodes", nodes)
     if seconds is not None:
         solver.setOptionValue("time_limit", seconds)
+    # A variable that counts load in 1e-6 of a unit runs to 1e12 beside ones that count replicas: in steps of its own it keeps coefficients alike.
+    steps = [_step(upper - lower) for lower, upper in zip(program.lower, program.upper, strict=True)]
     # Rows in 1e-6 of a unit span 13 digits; dividing each by its largest coefficient leaves the tolerance its meaning.
-    scales = [float(max((abs(c) for c in row.coefficients), default=1)) for row in program.rows]
+    scales = [max((abs(c) * steps[v] for v, c in zip(row.variables, row.coefficients, strict=True)), default=1.0) for row in program.rows]
+    entries = [
+        c * steps[v] / s for row, s in zip(program.rows, scales, strict=True) for v, c in zip(row.variables, row.coefficients, strict=True)
+    ]
     model = highspy.HighsLp()
     model.num_col_ = len(program.lower)
     model.num_row_ = len(program.rows)
     costs = np.zeros(len(program.lower))
     for variable, coefficient in objective.items():
-        costs[variable] = coefficient
+        costs[variable] = coefficient * steps[variable]
     model.col_cost_ = costs
-    model.col_lower_ = np.array(program.lower, dtype=float)
-    model.col_upper_ = np.array(program.upper, dtype=float)
+    model.col_lower_ = np.array(program.lower, dtype=float) / steps
+    model.col_upper_ = np.array(program.upper, dtype=float) / steps
     model.row_lower_ = np.array([-np.inf if r.lower is None else r.lower / s for r, s in zip(program.rows, scales, strict=True)])
     model.row_upper_ = np.array([np.inf if r.upper is None else r.upper / s for r, s in zip(program.rows, scales, strict=True)])
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     model.a_matrix_.start_ = np.cumsum([0, *(len(row.variables) for row in program.rows)]).astype(np.int32)
     model.a_matrix_.index_ = np.array([v for row in program.rows for v in row.variables], dtype=np.int32)
-    model.a_matrix_.value_ = np.array([c / s for row, s in zip(program.rows, scales, strict=True) for c in row.coefficients], dtype=float)
+    model.a_matrix_.value_ = np.array(entries, dtype=float)
     if not relaxed:
-        model.integrality_ = [highspy.HighsVarType.kInteger] * len(program.lower)
+        # One that runs in steps is left continuous: a bound, or that there is no solution, holds all the more.
+        whole, any_value = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+        model.integrality_ = [whole if step == 1.0 else any_value for step in steps]
+    # What is smaller the solver reads as zero, which may rule solutions out: it may then find some, and prove nothing.
+    sound = min(map(abs, entries), default=1.0) > LEAST
+    solver.setOptionValue("small_matrix_value", LEAST)
     solver.passModel(model)
     if Interrupts.active is not None:
         solver.HandleUserInterrupt = True
@@ -92,16 +114,16 @@ def minimise(
         interrupts.run(solver.run, solver.cancelSolve)
     status, told = solver.getModelStatus(), solver.getInfo()
     work = float(max(0, told.simplex_iteration_count))
-    if status == highspy.HighsModelStatus.kInfeasible:
+    if status == highspy.HighsModelStatus.kInfeasible and sound:
         return Result(Status.INFEASIBLE, work=work)
     bound: int | None = None
     found = float(told.mip_dual_bound)
     if relaxed:
         found = float(told.objective_function_value) if status == highspy.HighsModelStatus.kOptimal else math.nan
-    if math.isfinite(found):
+    if math.isfinite(found) and sound:
         # A floating-point bound is trusted to 1e-9 of itself, never beyond.
         bound = math.ceil(found - 1e-6 - 1e-9 * abs(found))
-    values = tuple(round(value) for value in solver.getSolution().col_value)
+    values = tuple(round(value * step) for value, step in zip(solver.getSolution().col_value, steps, strict=False))
     if told.primal_solution_status == 2 and not program.violated(values):
         value = evaluate(objective, values)
         bound = None if bound is None else min(bound, value)

@@ -170,14 +170,15 @@ class Search:
             result = better(apart, result)
         if not self._ended(result) and not (many and near(result)):
             result = self._in_full(name, model, objective, result)
+        alone = False
         if not self._ended(result) and not near(result) and self.part is None and highs.available():
             left = self.limits().seconds
             opinion = self.guarded(
                 lambda: highs.minimise(model.program, objective, seconds=left, seed=self.options.seed, log=self.options.log is not None)
             )
-            result = better(result, opinion)
+            result, alone = better(result, opinion), opinion.status is Status.INFEASIBLE
         if result.status is Status.INFEASIBLE:
-            return self.confirmed(model, objective)
+            return self.confirmed(model, objective, said_by_highs=alone)
         if result.values is None and (start := self._start(model) or self._any(model)) is not None:
             result = better(result, Result(Status.FEASIBLE, start, evaluate(objective, start), None, "effort"))
         return result if result.closed else replace(result, stopped_by=self.reason(result.stopped_by))
@@ -226,9 +227,9 @@ class Search:
     def _ended(self, result: Result) -> bool:
         return result.closed or result.stopped_by == "gap" or self.over
 
-    def confirmed(self, model: Model, objective: Terms) -> Result:
-        """Ask a second check about a program that CP-SAT called infeasible."""
-        second = confirm.impossible(model.program, self.limits())
+    def confirmed(self, model: Model, objective: Terms, *, said_by_highs: bool = False) -> Result:
+        """Ask a second check about a program that one solver called infeasible."""
+        second = confirm.impossible(model.program, self.limits(), said_by_highs=said_by_highs)
         if second.values is None:
             return second
         value = evaluate(objective, second.values)

@@ -31,6 +31,34 @@ def test_highs_equals_cp_sat():
     assert sum(assert_solvers_agree(seed) for seed in range(60)) >= 15
 
 
+@pytest.mark.parametrize(("serves", "found"), [(2 * 10**10, Status.OPTIMAL), (2 * 10**10 - 1, Status.INFEASIBLE)])
+def test_highs_counts_what_is_small_beside_its_row(serves: int, found: Status):
+    """Loads in millionths beside one another: the greatest loss counts for a billionth of a replica, and is not nothing."""
+    program = Program()
+    here, there, loss = program.add_variable(0, 2), program.add_variable(0, 1), program.add_variable(0, 10**12)
+    for site in (here, there):
+        program.add_row("resilience", {site: serves, loss: -1}, upper=0)
+    program.add_row("resilience", {here: serves, there: serves, loss: -1}, lower=2 * 10**10 - 10**4 if found is Status.OPTIMAL else 3 * serves)
+    assert highs.minimise(program, {here: 1, there: 1}).status is found
+
+
+def test_what_highs_alone_calls_impossible_is_no_answer(monkeypatch):
+    """HiGHS errs and CP-SAT has not decided: nobody is told that there is no plan, on the word of either twice."""
+    instance = instance_of([ShapeRow(4)], [2], [free_pool(8)])
+    model = build(instance, RULES)
+    monkeypatch.setattr(highs, "minimise", lambda *_, **__: Result(Status.INFEASIBLE))
+    real = cpsat.minimise
+
+    def idle(program: Program, objective, *rest):
+        return Result(Status.UNKNOWN, stopped_by="effort") if objective == model.cost else real(program, objective, *rest)
+
+    monkeypatch.setattr(cpsat, "minimise", idle)
+    monkeypatch.setattr(Search, "_start", lambda *_: None)
+    result = Search(instance, SolveOptions(), RULES).primary("cost", model, expression(model, "cost"))
+    assert result.status is Status.FEASIBLE
+    assert result.values == (2,)
+
+
 @pytest.mark.thorough
 def test_highs_equals_cp_sat_often():
     assert sum(assert_solvers_agree(seed) for seed in range(60, 400)) >= 100
