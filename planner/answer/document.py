@@ -18,7 +18,7 @@ from planner.answer.sources import plan_sources
 from planner.candidates.alternatives import ranked_alternatives
 from planner.candidates.checklist import checklist
 from planner.candidates.menu import TOKENS, Menu
-from planner.candidates.serving import checkpoint_document, node_documents, request_tokens
+from planner.candidates.serving import adapters_document, checkpoint_document, node_documents, request_tokens, speculation_document
 from planner.catalog.digest import catalog_sha256
 from planner.cost.money import per_million_tokens
 from planner.diagnostics import Diagnostic
@@ -159,6 +159,8 @@ def _deployments(
                 asked=asked_document(deployment),
                 checkpoint=checkpoint_document(loaded, index),
                 request_tokens=request_tokens(loaded, index),
+                speculation=speculation_document(loaded, index),
+                adapters=adapters_document(loaded, index),
             )
         )
     return tuple(answer)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner.candidates.settings import PoolSetting
+from planner.catalog.architecture import ModelArchitecture
 from planner.catalog.models import model, published_checkpoint
 from planner.diagnostics import PlannerError
-from planner.plan.serving import CheckpointDocument, LimitsDocument, NodeDocument
+from planner.plan.serving import AdaptersDocument, CheckpointDocument, LimitsDocument, NodeDocument, SpeculationDocument
 from planner.problem.load import LoadedProblem
 from planner.topology.fabric import Fabric
 from planner.topology.inventory import FREE
@@ -26,15 +27,10 @@ def limits_document(setting: PoolSetting) -> LimitsDocument:
 
 def checkpoint_document(loaded: LoadedProblem, index: int) -> CheckpointDocument:
     """Checkpoint of deployment `index`: a model of the catalog by its Hugging Face id, a config file of one's own by its formats only."""
-    architecture, asked = loaded.architectures[index], loaded.problem.deployments[index].model
+    architecture = loaded.architectures[index]
     scheme = architecture.quantization
-    try:
-        # What was read tells a model of the catalog from a folder of the same name.
-        published = published_checkpoint(asked) if model(asked).source == architecture.source else None
-    except PlannerError:
-        published = None
     return CheckpointDocument(
-        hugging_face=published,
+        hugging_face=_published(loaded.problem.deployments[index].model, architecture),
         weights=architecture.dtype if scheme is None else scheme.weights,
         method="" if scheme is None else scheme.method,
         dtype=architecture.dtype,
@@ -42,6 +38,35 @@ def checkpoint_document(loaded: LoadedProblem, index: int) -> CheckpointDocument
         context=max(architecture.max_position, 0),
         experts=max((kind.feed_forward.experts for kind in architecture.layer_kinds if kind.feed_forward is not None), default=0),
     )
+
+
+def _published(asked: str, architecture: ModelArchitecture) -> str | None:
+    """Hugging Face id of the weights, None where what was read is no model of the catalog (a folder may have the name of one)."""
+    try:
+        return published_checkpoint(asked) if model(asked).source == architecture.source else None
+    except PlannerError:
+        return None
+
+
+def speculation_document(loaded: LoadedProblem, index: int) -> SpeculationDocument | None:
+    """What proposes tokens in deployment `index`, None where nothing does."""
+    asked, draft = loaded.problem.deployments[index].speculative, loaded.architectures[index].draft
+    if asked is None or (draft is None and asked.method is None):
+        return None
+    named = None if draft is None or draft.shares_ends else asked.model
+    return SpeculationDocument(
+        method="ngram" if draft is None else "own-layers" if draft.shares_ends else "draft",
+        model=named,
+        hugging_face=None if named is None or draft is None else _published(named, draft.architecture),
+        tokens=asked.tokens,
+        alone=named is not None and asked.tp == 1,
+    )
+
+
+def adapters_document(loaded: LoadedProblem, index: int) -> AdaptersDocument | None:
+    """Adapters that deployment `index` keeps room for, None where it keeps none."""
+    asked = loaded.problem.deployments[index].lora
+    return None if asked is None else AdaptersDocument(slots=asked.slots, rank=asked.rank)
 
 
 def request_tokens(loaded: LoadedProblem, index: int) -> int:

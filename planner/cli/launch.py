@@ -29,6 +29,7 @@ def launch(
     problem: str | None = None,
     override: Annotated[tuple[str, ...], Parameter(name="--set", negative="")] = (),
     model_path: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    draft_path: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     name: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     image: str | None = None,
     namespace: str | None = None,
@@ -53,6 +54,8 @@ def launch(
         Change one value of that problem first, as PATH=VALUE; may be repeated.
     model_path
         Where the checkpoint of a deployment is, as DEPLOYMENT=PATH or DEPLOYMENT=HUGGING-FACE-ID; may be repeated.
+    draft_path
+        Where the weights of a deployment's draft model are, as DEPLOYMENT=PATH or DEPLOYMENT=HUGGING-FACE-ID; may be repeated.
     name
         Name of a deployment in Kubernetes, as DEPLOYMENT=NAME; may be repeated.
     image
@@ -75,7 +78,15 @@ def launch(
     from planner.problem.source_text import display_name
 
     document = read_plan(plan)
-    options = LaunchOptions(_pairs("--model-path", model_path), _pairs("--name", name), image, namespace, queue, topology_level)
+    options = LaunchOptions(
+        _pairs("--model-path", model_path),
+        _pairs("--name", name),
+        image,
+        namespace,
+        queue,
+        topology_level,
+        draft_paths=_pairs("--draft-path", draft_path),
+    )
     warnings = _checked(document, display_name(plan), problem, override)
     directory = write_down(document, target, options)
     paths: Sequence[Path] = () if output is None else write_directory(directory, output, force=force)

@@ -30,8 +30,8 @@ class LaunchDirectory:
 class LaunchOptions:
     """What the plan cannot know.
 
-    `model_paths` and `names` map a deployment to where its checkpoint lies (a Hugging Face id or a path on the nodes) and to the name it gets in
-    Kubernetes. `image` is the container image, `namespace` the Kubernetes namespace, `queue` the Kueue LocalQueue, `topology_level` the node label that
+    `model_paths`, `draft_paths` and `names` map a deployment to where its checkpoint and its draft's lie (a Hugging Face id or a path on the nodes) and to
+    the name it gets in Kubernetes. `image` is the container image, `namespace` the Kubernetes namespace, `queue` the Kueue LocalQueue, `topology_level` the node label that
     joins the pods of one replica (None: as the plan's locality says). None = the engine's own or none at all.
     """
 
@@ -41,6 +41,7 @@ class LaunchOptions:
     namespace: str | None = None
     queue: str | None = None
     topology_level: str | None = None
+    draft_paths: Mapping[str, str] = field(default_factory=dict)
 
 
 def refusal(code: str, message: str, hint: str, path: str = "") -> Diagnostic:

@@ -31,16 +31,21 @@ def name_faults(plan: PlanDocument, options: LaunchOptions) -> Iterator[Diagnost
         elif count > 1:
             yield refusal("LAUNCH_NAME_CLASH", f"{name} is listed {count} times", "list all replicas of a deployment once", "deployments")
     known = {deployment.name for deployment in plan.deployments}
-    given: Mapping[str, Mapping[str, str]] = {"--model-path": options.model_paths, "--name": options.names}
+    given: Mapping[str, Mapping[str, str]] = {
+        "--model-path": options.model_paths,
+        "--draft-path": options.draft_paths,
+        "--name": options.names,
+    }
     for option, values in given.items():
         for name in values:
             if name not in known:
                 listed = ", ".join(sorted(known)[:8])
                 yield refusal("DEPLOYMENT_UNKNOWN", f"the plan has no deployment {name[:60]!r}", f"name one of {listed}", option)
-    for name, path in options.model_paths.items():
-        if not _MODEL.fullmatch(path):
-            message = f"{path[:60]!r} is neither a Hugging Face id nor a path"
-            yield refusal("LAUNCH_VALUE_UNSAFE", message, f"write --model-path {name}=/models/{name}", "--model-path")
+    for option, paths in (("--model-path", options.model_paths), ("--draft-path", options.draft_paths)):
+        for name, path in paths.items():
+            if not _MODEL.fullmatch(path):
+                message = f"{path[:60]!r} is neither a Hugging Face id nor a path"
+                yield refusal("LAUNCH_VALUE_UNSAFE", message, f"write {option} {name}=/models/{name}", option)
     if options.image is not None and not _IMAGE.fullmatch(options.image):
         yield refusal("LAUNCH_VALUE_UNSAFE", f"{options.image[:60]!r} is no container image", "write repository/name:tag", "--image")
     for option, value in (("--namespace", options.namespace), ("--queue", options.queue)):

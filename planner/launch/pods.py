@@ -183,15 +183,20 @@ def visible(replica: Replica, share: Share) -> dict[str, str]:
 
 
 def model_volumes(replica: Replica) -> list[dict[str, Any]]:
-    """The checkpoint's folder on the node, where the model is a path."""
-    model = replica.checkpoint.model
-    return [{"name": "model", "hostPath": {"path": model, "type": "Directory"}}] if model.startswith("/") else []
+    """Folders of the checkpoint and of a draft on the node, where they are paths."""
+    return [{"name": name, "hostPath": {"path": path, "type": "Directory"}} for name, path in _folders(replica)]
 
 
 def model_mounts(replica: Replica) -> list[dict[str, Any]]:
-    """Where that folder is seen."""
-    model = replica.checkpoint.model
-    return [{"name": "model", "mountPath": model, "readOnly": True}] if model.startswith("/") else []
+    """Where those folders are seen."""
+    return [{"name": name, "mountPath": path, "readOnly": True} for name, path in _folders(replica)]
+
+
+def _folders(replica: Replica) -> list[tuple[str, str]]:
+    named = [("model", replica.checkpoint.model)]
+    if replica.speculation is not None and replica.speculation.model != replica.checkpoint.model:
+        named.append(("draft", replica.speculation.model))
+    return [(name, path) for name, path in named if path.startswith("/")]
 
 
 def needs_domain(replica: Replica) -> bool:

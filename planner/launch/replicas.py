@@ -9,10 +9,11 @@ from planner.catalog.engines import Engine, engine
 from planner.catalog.gpus import Gpu, gpu
 from planner.diagnostics import Diagnostic, PlannerError
 from planner.launch.checkpoints import Checkpoint, checkpoint_of, over_compressed_tokens
+from planner.launch.companions import Speculation, companion_cautions, speculation_of
 from planner.launch.directory import LaunchOptions, refusal
 from planner.launch.names import name_faults, node_faults
 from planner.plan.document import DeploymentDocument, MemoryDocument, PlanDocument, RankDocument, ReplicaDocument, ShapeDocument
-from planner.plan.serving import LimitsDocument, NodeDocument
+from planner.plan.serving import AdaptersDocument, LimitsDocument, NodeDocument
 
 FIRST_PORT = 8000
 FIRST_RENDEZVOUS_PORT = 29500
@@ -52,6 +53,13 @@ class Replica:
     shares: tuple[Share, ...]
     port: int
     rendezvous_port: int
+    speculation: Speculation | None = None
+    adapters: AdaptersDocument | None = None
+
+    @property
+    def path(self) -> str:
+        """Where it stands in the plan."""
+        return f"deployments.{self.deployment}.replicas.{self.number}"
 
     @property
     def head(self) -> NodeDocument:
@@ -124,6 +132,9 @@ def _deployment(
     notes: list[Diagnostic],
 ) -> Iterator[Replica]:
     rules = engine(deployment.engine.name, deployment.engine.version)
+    speculation, said = speculation_of(deployment, options.draft_paths.get(deployment.name))
+    if deployment.replicas:
+        notes += [*said, *companion_cautions(deployment.name, rules.name, speculation, deployment.adapters)]
     checkpoints: dict[tuple[str, str, float], Checkpoint] = {}
     for number, replica in enumerate(deployment.replicas):
         path = f"deployments.{deployment.name}.replicas.{number}"
@@ -153,6 +164,8 @@ def _deployment(
             shares=shares,
             port=FIRST_PORT + PORTS_APART * slot,
             rendezvous_port=FIRST_RENDEZVOUS_PORT + PORTS_APART * slot,
+            speculation=speculation,
+            adapters=deployment.adapters,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Final
 
 from planner.catalog.architecture import ModelArchitecture
 from planner.diagnostics import Diagnostic, Place, PlannerError
+from planner.placement.companions import placed_adapters, placed_speculation, unreadable
 from planner.placement.flags import Options, read_options
 from planner.placement.gpu_words import gpu_indices, host_names, slices
 from planner.placement.proposal import EngineSettings, ProposedGpu
@@ -91,6 +91,7 @@ class EngineCommand:
         options = self.options
         quantization = (options.text("quantization") or "").lower()
         dtype = (options.text("dtype") or "").lower()
+        speculation = placed_speculation(self.engine, options, self.model)
         return EngineSettings(
             engine=self.engine,
             version=self.version,
@@ -102,7 +103,9 @@ class EngineCommand:
             weights=_WEIGHTS.get(quantization) or _DTYPES.get(dtype),
             kv_cache=_KV_CACHES.get((options.text("kv_cache") or "").lower()),
             eager=options.on("eager"),
-            draft=self._draft(),
+            draft=None if speculation is None else speculation.model,
+            speculation=speculation,
+            adapters=placed_adapters(self.engine, options),
             from_command=True,
             places=options.places,
         )
@@ -112,17 +115,6 @@ class EngineCommand:
         if limit is None or self.engine != "sglang" or not self.options.on("dp_attention"):
             return limit
         return max(limit // self.options.whole("dp"), 1)
-
-    def _draft(self) -> str | None:
-        config = self.options.text("speculative_config")
-        if config is None:
-            return self.options.text("draft")
-        try:
-            data = json.loads(config)
-        except (ValueError, RecursionError):
-            return None
-        named = data.get("model") if isinstance(data, dict) else None
-        return named if isinstance(named, str) else None
 
 
 def find_engine(words: Sequence[Word]) -> tuple[str, int, int] | None:
@@ -172,7 +164,7 @@ def engine_command(words: Sequence[Word], environment: dict[str, Word]) -> Engin
         command.hosts = _launcher_hosts(before)
     except PlannerError as error:
         command.faults += error.diagnostics
-    command.faults += command.options.faults
+    command.faults += [*command.options.faults, *unreadable(command.options)]
     return command
 
 

@@ -5,6 +5,7 @@ Source: NVIDIA/TensorRT-LLM llmapi/llm_args.py; what the file says wins over the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -56,6 +57,14 @@ def take_configuration(command: EngineCommand, data: Mapping[str, Any]) -> None:
     cache = data.get("kv_cache_config")
     if isinstance(cache, dict) and isinstance(cache.get("dtype"), str):
         options.values["kv_cache"] = cache["dtype"]
+    if isinstance(data.get("speculative_config"), dict):
+        options.values["speculative_config"] = json.dumps(data["speculative_config"], default=str)
+    adapters = data.get("lora_config")
+    if isinstance(adapters, dict):
+        options.values["lora"] = True
+        for key, setting in (("max_loras", "lora_slots"), ("max_lora_rank", "lora_rank")):
+            if isinstance(adapters.get(key), int) and not isinstance(adapters[key], bool) and 1 <= adapters[key] <= LARGEST_DEGREE:
+                options.values[setting] = adapters[key]
     if isinstance(data.get("dtype"), str):
         options.values["dtype"] = data["dtype"]
 

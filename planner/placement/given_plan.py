@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 from planner import __version__
 from planner.candidates.menu import TOKENS, load_of
-from planner.candidates.serving import checkpoint_document, limits_document, node_documents, request_tokens
+from planner.candidates.serving import (
+    adapters_document,
+    checkpoint_document,
+    limits_document,
+    node_documents,
+    request_tokens,
+    speculation_document,
+)
 from planner.catalog.digest import catalog_sha256
 from planner.cost.memory_detail import StageMemory
 from planner.cost.money import per_million_tokens
@@ -105,6 +112,8 @@ def _deployment(loaded: LoadedProblem, index: int, placed: Sequence[Placed], on_
         replicas=replicas,
         checkpoint=checkpoint_document(placed[0].replica.running.loaded, index),
         request_tokens=request_tokens(loaded, index),
+        speculation=speculation_document(placed[0].replica.running.loaded, index),
+        adapters=adapters_document(placed[0].replica.running.loaded, index),
     )
 
 

@@ -153,8 +153,8 @@ def _outside(replica: Replica) -> Iterator[Found]:
 def _draft(replica: Replica, stages: tuple[StageMemory, ...]) -> Iterator[Found]:
     """Weights of a draft model, cut as its target is, beside what the target needs."""
     named = replica.running.settings.draft
-    if named is None:
-        return
+    if named is None or replica.running.architecture.draft is not None:
+        return  # no draft, or one that is counted with the model
     hint = "lower gpu_memory_utilization until the draft has room beside the target"
     try:
         architecture = model(named)

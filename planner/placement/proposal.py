@@ -29,6 +29,27 @@ class ProposedGpu:
         return f"{self.node}:{self.gpu}"
 
 
+DRAFT, OWN_LAYERS, NGRAM = "draft", "own-layers", "ngram"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSpeculation:
+    """Speculative decoding of a command: what proposes, its draft `model`, how many tokens at once, whether the draft is whole on every rank; None = not said."""
+
+    method: str
+    model: str | None
+    tokens: int | None
+    alone: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedAdapters:
+    """Room for adapters that a command makes; a rank of None is that of the adapters it loads."""
+
+    slots: int
+    rank: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
     """What a placement says about its engine; None where it says nothing.
@@ -48,6 +69,8 @@ class EngineSettings:
     kv_cache: str | None = None
     eager: bool = False
     draft: str | None = None
+    speculation: PlacedSpeculation | None = None
+    adapters: PlacedAdapters | None = None
     from_command: bool = False
     places: dict[str, Place] = field(default_factory=dict)
 

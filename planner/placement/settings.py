@@ -12,6 +12,7 @@ from planner.catalog.engines import Engine, engine
 from planner.catalog.models import model, same_model
 from planner.catalog.versions import version_key
 from planner.diagnostics import Diagnostic, Place, PlannerError
+from planner.placement.companions import with_placed
 from planner.placement.proposal import EngineSettings, warning
 from planner.problem.documents import EngineChoice, Memory, PrecisionChoice
 from planner.problem.load import LoadedProblem
@@ -56,7 +57,10 @@ def running(loaded: LoadedProblem, index: int, settings: EngineSettings) -> tupl
     asked = loaded.problem.deployments[index]
     changes: dict[str, Any] = {}
     rules = _engine(settings, EngineChoice(name=asked.engine.name, version=asked.engine.version), changes, faults)
-    architecture = _model(loaded, index, settings, faults)
+    named = _model(loaded, index, settings, faults)
+    architecture, companions, told = with_placed(loaded.architectures[index], named, asked, settings)
+    faults += told
+    changes |= companions
     changes["precision"] = _precision(asked.precision, settings, architecture, rules, faults)
     memory = asked.memory or Memory()
     given = {

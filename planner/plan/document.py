@@ -21,7 +21,7 @@ from planner.plan.figures import (
     TailDocument,
     TimesDocument,
 )
-from planner.plan.serving import CheckpointDocument, LimitsDocument, NodeDocument
+from planner.plan.serving import AdaptersDocument, CheckpointDocument, LimitsDocument, NodeDocument, SpeculationDocument
 
 __all__ = ["BucketDocument", "Frozen", "MemoryDocument", "RankDocument", "ShapeDocument", "SpareDocument", "TailDocument", "TimesDocument"]
 
@@ -73,6 +73,8 @@ class DeploymentDocument(Frozen):
     asked: AskedDocument | None = None
     checkpoint: CheckpointDocument | None = None
     request_tokens: int | None = None
+    speculation: SpeculationDocument | None = Field(default=None, exclude_if=not_)
+    adapters: AdaptersDocument | None = Field(default=None, exclude_if=not_)
 
 
 class AlternativeDocument(Frozen):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -32,6 +34,31 @@ class CheckpointDocument(BaseModel):
     kv_cache: str | None
     context: int
     experts: int
+
+
+class SpeculationDocument(BaseModel):
+    """Speculative decoding as the plan counts with it: `tokens` are proposed at once by a draft model, the checkpoint's own layers, or n-grams of the prompt.
+
+    `model` is the draft as the problem names it, `hugging_face` its published weights (None for a config file of one's own); both None without a draft.
+    A draft that stands `alone` is whole on every rank, otherwise it is cut like the model it serves.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: Literal["draft", "own-layers", "ngram"]
+    model: str | None
+    hugging_face: str | None
+    tokens: int
+    alone: bool
+
+
+class AdaptersDocument(BaseModel):
+    """Low-rank adapters that memory is kept for: `slots` at once, each of at most `rank`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    slots: int
+    rank: int
 
 
 class NodeDocument(BaseModel):

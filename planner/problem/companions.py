@@ -102,6 +102,7 @@ def _findings(architecture: ModelArchitecture, deployment: Deployment, index: in
         yield Diagnostic("NO_PREDICTION_LAYERS", message, "name a draft: `speculative: {model: ..., tokens: 5}`", Severity.ERROR, here)
     if architecture.draft is not None:
         yield _draft_note(architecture.draft, deployment, here)
+        yield from _draft_of_this_version(architecture.draft, deployment, here)
     if asked is not None and (architecture.draft is not None or asked.method is not None):
         yield _times_note(architecture, asked, here)
     if lora is not None:
@@ -141,6 +142,22 @@ def _draft_note(draft: Draft, deployment: Deployment, here: Place) -> Diagnostic
     return Diagnostic("DRAFT_MODEL_MEMORY", message, "a smaller draft leaves more room for sequences", Severity.NOTE, here)
 
 
+def _draft_of_this_version(draft: Draft, deployment: Deployment, here: Place) -> Iterator[Diagnostic]:
+    """Draft models that the engine's version does not speculate with; EAGLE heads, which it does, are told by their name."""
+    rules = engine(deployment.engine.name, deployment.engine.version)
+    rule = rules.rule("speculation", "draft_model")
+    if draft.shares_ends or rule is None or rule.effect != "error" or _is_head(deployment):
+        return
+    message = f"{rules.title} {rules.version} does not speculate with a draft model of its own, as {draft.architecture.name} is"
+    hint = f'name a version that does: `engine: {{name: {rules.name}, version: "0.15"}}` (rule: {rule.source})'
+    yield Diagnostic("SPECULATION_NOT_SUPPORTED", message, hint, Severity.WARNING, here)
+
+
+def _is_head(deployment: Deployment) -> bool:
+    asked = deployment.speculative
+    return asked is not None and asked.model is not None and "eagle" in asked.model.lower()
+
+
 def _times_note(architecture: ModelArchitecture, asked: SpeculationDocument, here: Place) -> Diagnostic:
     """What the times assume of proposed tokens."""
     expected = architecture.speculation
@@ -151,5 +168,5 @@ def _times_note(architecture: ModelArchitecture, asked: SpeculationDocument, her
     message = f"times assume that {made} is accepted with {expected.acceptance:.0%}: {expected.yielded:.2f} tokens a step"
     if asked.method is not None:
         message += ", proposed at no cost"
-    hint = "the engine reports its acceptance; start it with speculation, which the launch files leave out"
+    hint = "the engine reports its acceptance; compare it with the one given"
     return Diagnostic("SPECULATION_TIMES", message, hint, Severity.NOTE, here)

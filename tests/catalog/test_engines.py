@@ -28,6 +28,8 @@ RULES = {
     "layers",
     "attention_dp",
     "cross_attention",
+    "speculation",
+    "speculation_stages",
 }
 
 

@@ -63,7 +63,16 @@ def check(case: Case) -> Iterator[Diagnostic]:
 
 def violations(layout: Layout) -> tuple[Fault, ...]:
     """Every rule that the layout breaks, as (code, message, hint)."""
-    return (*_images(layout), *_heads(layout), *_experts(layout), *_recurrent(layout), *_blocks(layout), *_formats(layout), *_ends(layout))
+    return (
+        *_images(layout),
+        *_speculation(layout),
+        *_heads(layout),
+        *_experts(layout),
+        *_recurrent(layout),
+        *_blocks(layout),
+        *_formats(layout),
+        *_ends(layout),
+    )
 
 
 def _heads(layout: Layout) -> Iterator[Fault]:
@@ -97,6 +106,19 @@ def _images(layout: Layout) -> Iterator[Fault]:
     if AttentionKind.CROSS in kinds and layout.refuses("cross_attention"):
         message = f"{layout.engine.title} {layout.engine.version} serves no model that attends to images in layers of their own"
         yield "CROSS_ATTENTION_NOT_SERVED", message, "take another engine or version"
+
+
+def _speculation(layout: Layout) -> Iterator[Fault]:
+    draft, degrees, title = layout.architecture.draft, layout.degrees, f"{layout.engine.title} {layout.engine.version}"
+    if draft is None and layout.architecture.speculation is None:
+        return
+    code, own_layers = "SPECULATION_NOT_SUPPORTED", draft is not None and draft.shares_ends
+    if degrees.pipeline_parallel > 1 and layout.refuses("speculation_stages"):
+        yield code, f"{title} speculates on one pipeline stage, not on {degrees.pipeline_parallel}", "choose PP 1"
+    if degrees.data_parallel > 1 and not own_layers and layout.refuses("speculation", "attention_dp"):
+        yield code, f"{title} speculates without data-parallel attention, not over {degrees.data_parallel} ranks of it", "choose DP 1"
+    if draft is not None and draft.alone and degrees.tensor_parallel > 1 and layout.refuses("speculation", "whole_draft"):
+        yield code, f"{title} keeps no whole draft on each of {degrees.tensor_parallel} ranks", "cut the draft like its model"
 
 
 def _expert_counts(architecture: ModelArchitecture) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
-"""What a plan says so that it can be started is so: the engine's limits, the checkpoint, the longest request, and the nodes.
+"""What a plan says so that it can be started is so: the engine's limits, the checkpoint and what is served beside it, the longest request, and the nodes.
 
-A key that is left out claims nothing: `planner launch` refuses a plan without it.
+A key that is left out claims nothing: `planner launch` refuses a plan without it. Speculation and adapters that are left out are not started.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.catalog.gpus import Gpu
 from planner.catalog.models import model
 from planner.diagnostics import Diagnostic, PlannerError
 from planner.plan.document import DeploymentDocument
-from planner.plan.serving import CheckpointDocument, LimitsDocument, NodeDocument
+from planner.plan.serving import AdaptersDocument, CheckpointDocument, LimitsDocument, NodeDocument, SpeculationDocument
 from planner.problem.documents import Deployment
 
 SHARE_TOLERANCE = 1e-9
@@ -47,6 +47,7 @@ def _deployment(asked: Deployment, architecture: ModelArchitecture, answer: Depl
     if answer.request_tokens is not None and answer.request_tokens != longest:
         message = f"a request is said to need {answer.request_tokens} tokens, the longest of the workload needs {longest}"
         yield finding("REQUEST_TOKENS_MISMATCH", place, message, f"write {longest}")
+    yield from _companions(asked, architecture, answer)
     if answer.checkpoint is None:
         return
     for name, value in _checkpoint(asked.model, architecture):
@@ -54,6 +55,40 @@ def _deployment(asked: Deployment, architecture: ModelArchitecture, answer: Depl
         if said != value:
             message = f"{name} of the checkpoint is said to be {said!r}, that of {architecture.name} is {value!r}"
             yield finding("CHECKPOINT_MISMATCH", place, message, f"write {value!r}")
+
+
+def _companions(asked: Deployment, architecture: ModelArchitecture, answer: DeploymentDocument) -> Iterator[Diagnostic]:
+    """Speculation and adapters of the plan are those of the question."""
+    wanted: dict[str, SpeculationDocument | AdaptersDocument | None] = {"speculation": _speculation(asked, architecture), "adapters": None}
+    if asked.lora is not None:
+        wanted["adapters"] = AdaptersDocument(slots=asked.lora.slots, rank=asked.lora.rank)
+    for name, right in wanted.items():
+        said = getattr(answer, name)
+        if said != right:
+            message = f"{name} of the plan: {_told(said)}; the problem asks for {_told(right)}"
+            yield finding(
+                "COMPANION_MISMATCH", deployment_place(answer.name), message, "solve again: what is started is what the plan says"
+            )
+
+
+def _told(part: SpeculationDocument | AdaptersDocument | None) -> str:
+    return "none" if part is None else ", ".join(f"{name} {value}" for name, value in part if value is not None)
+
+
+def _speculation(asked: Deployment, architecture: ModelArchitecture) -> SpeculationDocument | None:
+    question, draft = asked.speculative, architecture.draft
+    if question is None:
+        return None
+    if question.method == "ngram":
+        return SpeculationDocument(method="ngram", model=None, hugging_face=None, tokens=question.tokens, alone=False)
+    if draft is None:
+        return None
+    if question.model is None:
+        return SpeculationDocument(method="own-layers", model=None, hugging_face=None, tokens=question.tokens, alone=False)
+    published = _published(question.model, draft.architecture.source)
+    return SpeculationDocument(
+        method="draft", model=question.model, hugging_face=published, tokens=question.tokens, alone=question.tp is not None
+    )
 
 
 def _checkpoint(asked: str, architecture: ModelArchitecture) -> CheckpointDocument:

@@ -22,6 +22,7 @@ from planner.candidates.legality import (
     microscaling,
     quantization_group,
     recurrent_groups,
+    speculation,
     vision,
     vocabulary,
 )
@@ -70,6 +71,8 @@ RULES: Final[Mapping[str, tuple[Rule, Key]]] = {
     "experts": (experts.check, _stage),
     "attention_dp": (attention_dp.check, _stage),
     "layers": (layers.check, _pipeline),
+    "speculation_stages": (speculation.stages, _pipeline),
+    "speculation": (speculation.check, _stage),
     "vision_heads": (vision.check, _tensor),
     "cross_attention": (cross_attention.check, _nothing),
 }

@@ -5,40 +5,52 @@ free, so the plan's budget is turned into it:
 
     fraction = (budget - weights - other) / (memory - weights - other)
 
-Source: NVIDIA/TensorRT-LLM commands/serve.py and llmapi/llm_args.py (KvCacheConfig, enable_attention_dp, pp_partition), examples/llm-api/llm_mgmn_trtllm_serve.sh.
+Speculation and adapters are parts of the configuration. A draft model and n-grams propose outside the model's own graph, without the overlap scheduler; the matrices
+that take adapters are named one by one.
+
+Source: NVIDIA/TensorRT-LLM docs/source/features/speculative-decoding.md and lora.md; commands/serve.py and llmapi/llm_args.py (KvCacheConfig, enable_attention_dp, pp_partition), examples/llm-api/llm_mgmn_trtllm_serve.sh.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from planner.diagnostics import Diagnostic
 from planner.launch.commands import Command, option
+from planner.launch.companions import Speculation, cannot, speculation_faults
 from planner.launch.directory import refusal
 from planner.launch.replicas import Replica
 
 KV_CACHES = {"fp8": "fp8"}
 DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+DECODING = {"draft": "DraftTarget", "eagle3": "Eagle", "own-layers": "MTP", "ngram": "NGram"}
+ADAPTED = ("attn_q", "attn_k", "attn_v", "attn_dense", "mlp_h_to_4h", "mlp_gate", "mlp_4h_to_h")
 LAUNCHER = "trtllm-llmapi-launch"
 """Runs in every MPI rank of a replica on several nodes; rank 0 serves, the others work."""
 
 
 def faults(replica: Replica) -> list[Diagnostic]:
     """What TensorRT-LLM cannot be told of a replica."""
-    found = []
-    where = f"deployments.{replica.deployment}.replicas.{replica.number}"
-    if replica.shape.dp > 1 and replica.shape.tp > 1:
-        hint = "plan for tp 1 with dp, or for sglang or vllm"
-        message = (
-            f"attention data parallelism puts every rank on its own requests; TP {replica.shape.tp} x DP {replica.shape.dp} mixes both"
-        )
-        found.append(refusal("ATTENTION_DP_LAYOUT", message, hint, where))
+    found = [*option_faults(replica)]
     if not replica.even or len(replica.nodes) != len(replica.shares):
         sizes = ", ".join(f"{share.node.name}: {len(share.gpus)}" for share in replica.shares)
         hint = "every node runs as many ranks: choose other degrees"
-        found.append(refusal("UNEVEN_NODES", f"the ranks are not spread evenly ({sizes})", hint, where))
+        found.append(refusal("UNEVEN_NODES", f"the ranks are not spread evenly ({sizes})", hint, replica.path))
     return found
+
+
+def option_faults(replica: Replica) -> Iterator[Diagnostic]:
+    """Degrees and speculation that its options have no words for, however it is started."""
+    shape, asked, where = replica.shape, replica.speculation, replica.path
+    if shape.dp > 1 and shape.tp > 1:
+        hint = "plan for tp 1 with dp, or for sglang or vllm"
+        message = f"attention data parallelism puts every rank on its own requests; TP {shape.tp} x DP {shape.dp} mixes both"
+        yield refusal("ATTENTION_DP_LAYOUT", message, hint, where)
+    if asked is not None and asked.method not in DECODING:
+        yield cannot(f"the PyTorch backend has no EAGLE heads but EAGLE 3, which {asked.model} is not", "name an EAGLE 3 head", where)
+    yield from speculation_faults(asked, replica.engine, shape, where)
 
 
 def command(replica: Replica, config: str) -> Command:
@@ -77,7 +89,23 @@ def configuration(replica: Replica) -> dict[str, Any]:
     if replica.checkpoint.kv_cache is not None:
         kv_cache["dtype"] = KV_CACHES[replica.checkpoint.kv_cache]
     found["kv_cache_config"] = kv_cache
+    if replica.speculation is not None:
+        found |= _speculation(replica.speculation)
+    if replica.adapters is not None:
+        slots, rank = replica.adapters.slots, replica.adapters.rank
+        found["lora_config"] = {"max_lora_rank": rank, "max_loras": slots, "max_cpu_loras": slots, "lora_target_modules": list(ADAPTED)}
     return found
+
+
+def _speculation(asked: Speculation) -> dict[str, Any]:
+    """Options of speculative decoding."""
+    found: dict[str, Any] = {"decoding_type": DECODING[asked.method], "max_draft_len": asked.tokens}
+    if asked.method == "own-layers":
+        found["num_nextn_predict_layers"] = asked.tokens
+    if asked.model:
+        found["speculative_model_dir"] = asked.model
+    outside = {"disable_overlap_scheduler": True} if asked.method in {"draft", "ngram"} else {}
+    return {"speculative_config": found, **outside}
 
 
 def free_fraction(replica: Replica) -> float:

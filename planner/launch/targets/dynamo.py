@@ -44,7 +44,8 @@ LONGEST_SUFFIX = len("-0000-0-worker-00000")
 
 def faults(replicas: Sequence[Replica], options: LaunchOptions) -> list[Diagnostic]:
     """What cannot be told to Dynamo or to an engine in it."""
-    found = image_faults(replicas, options)
+    rules = {"vllm": vllm.companion_faults, "sglang": sglang.companion_faults, "tensorrt-llm": tensorrt_llm.option_faults}
+    found = [*image_faults(replicas, options), *(fault for replica in replicas for fault in rules[replica.engine.name](replica))]
     for replica in replicas:
         where = f"deployments.{replica.deployment}.replicas.{replica.number}"
         if not replica.even or len(replica.nodes) != len(replica.shares):

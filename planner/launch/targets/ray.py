@@ -27,7 +27,7 @@ RAY_PORT = 6379
 
 def faults(replicas: Sequence[Replica], _options: LaunchOptions) -> list[Diagnostic]:
     """What vLLM on Ray cannot be told."""
-    found = []
+    found = [fault for replica in replicas for fault in vllm.companion_faults(replica)]
     for replica in replicas:
         where = f"deployments.{replica.deployment}.replicas.{replica.number}"
         if replica.shape.dp > 1:
