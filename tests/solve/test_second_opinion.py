@@ -38,7 +38,9 @@ def test_highs_counts_what_is_small_beside_its_row(serves: int, found: Status):
     here, there, loss = program.add_variable(0, 2), program.add_variable(0, 1), program.add_variable(0, 10**12)
     for site in (here, there):
         program.add_row("resilience", {site: serves, loss: -1}, upper=0)
-    program.add_row("resilience", {here: serves, there: serves, loss: -1}, lower=2 * 10**10 - 10**4 if found is Status.OPTIMAL else 3 * serves)
+    program.add_row(
+        "resilience", {here: serves, there: serves, loss: -1}, lower=2 * 10**10 - 10**4 if found is Status.OPTIMAL else 3 * serves
+    )
     assert highs.minimise(program, {here: 1, there: 1}).status is found
 
 
