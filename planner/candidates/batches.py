@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.candidates.asking import Answer, Asked, Search
 from planner.cost.setting import FloatArray, IntArray, TimesTable
 from planner.cost.tails import tails
 
@@ -62,7 +63,28 @@ class Targets:
 
 
 def largest_batch(judge: Judge, most: IntArray, targets: Targets) -> IntArray:
-    """Largest batch from 1 to `most` [n] at which each row meets its latency targets; 0 where not even one sequence does.
+    """Largest batch from 1 to `most` [n] at which each row meets its latency targets, as `largest_batches` finds it."""
+    return _judged(largest_batches(np.arange(most.size, dtype=np.int64), most, targets), judge)
+
+
+def efficient_batch(judge: Judge, batch: IntArray, targets: Targets) -> IntArray:
+    """Lower each batch [n] until it reaches the least efficiency, as `efficient_batches` does."""
+    return _judged(efficient_batches(np.arange(batch.size, dtype=np.int64), batch, targets), judge)
+
+
+def _judged(search: Search[Answer], judge: Judge) -> Answer:
+    """Run one search alone."""
+    try:
+        asked = next(search)
+        while True:
+            asked = search.send(judge(asked.rows, asked.batch))
+    except StopIteration as end:
+        found: Answer = end.value
+        return found
+
+
+def largest_batches(chosen: IntArray, most: IntArray, targets: Targets) -> Search[IntArray]:
+    """Search the largest batch from 1 to `most` [n] at which each of the `chosen` rows [n] meets its latency targets; 0 where not even one sequence does.
 
     Step times never fall when the batch grows, so that the answer lies between a batch that meets them and one that misses. One sequence and the most are tried
     first, with two between them; then, since times grow almost linearly, batches around the one where the line between both ends crosses the target. What is tried of a row depends on
@@ -78,7 +100,8 @@ def largest_batch(judge: Judge, most: IntArray, targets: Targets) -> IntArray:
         # Where fewer batches are left than are tried, some are named twice: a batch that repeats the one before it is not evaluated again.
         fresh = np.ones(trial.shape, dtype=bool)
         np.not_equal(trial[:, 1:], trial[:, :-1], out=fresh[:, 1:])
-        used = targets.latency_used(judge(np.repeat(rows, np.count_nonzero(fresh, axis=1)), trial[fresh]))
+        asked = Asked(chosen[np.repeat(rows, np.count_nonzero(fresh, axis=1))], trial[fresh], against_one=False)
+        used = targets.latency_used((yield asked))
         used = used[np.cumsum(fresh).reshape(trial.shape) - 1]
         missed = used > 1.0
         first = np.where(missed.any(axis=1), np.argmax(missed, axis=1), trial.shape[1])
@@ -106,8 +129,8 @@ def _trials(number: int, low: IntArray, high: IntArray, below: FloatArray, above
     return np.asarray(np.clip(trial, (low + 1)[:, None], (high - 1)[:, None]), dtype=np.int64)
 
 
-def efficient_batch(judge: Judge, batch: IntArray, targets: Targets) -> IntArray:
-    """Lower each batch [n] to the largest power-of-two fraction of it that reaches the least efficiency; 0 where none does.
+def efficient_batches(chosen: IntArray, batch: IntArray, targets: Targets) -> Search[IntArray]:
+    """Lower each batch [n] of the `chosen` rows [n] to the largest power-of-two fraction of it that reaches the least efficiency; 0 where none does.
 
     Efficiency is not monotone in the batch (communication volume grows with it, start-up does not), so several are tried.
     """
@@ -116,7 +139,8 @@ def efficient_batch(judge: Judge, batch: IntArray, targets: Targets) -> IntArray
     answer = np.zeros_like(batch)
     trial = batch.copy()
     while (rows := np.flatnonzero((answer == 0) & (trial > 0))).size:
-        met = judge(rows, trial[rows]).efficiency >= targets.min_efficiency
+        told = yield Asked(chosen[rows], trial[rows], against_one=True)
+        met = told.efficiency >= targets.min_efficiency
         answer[rows[met]] = trial[rows[met]]
         trial[rows[~met]] //= 2
     return answer

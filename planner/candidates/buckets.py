@@ -6,37 +6,42 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from planner.candidates.columns import Found, Question
 from planner.candidates.degrees import Layout
 from planner.candidates.measured import evaluate_measured, not_measured
 from planner.candidates.settings import PoolSetting
-from planner.plan.shape import Degrees, Rejection, Shape
+from planner.plan.shape import Degrees, Shape
 from planner.problem.workload import WHOLE, measured_for
 
-Evaluator = Callable[[PoolSetting, Sequence[Layout], float | None, bool], tuple[list[Shape], list[Rejection]]]
+Evaluator = Callable[[Sequence[Question]], list[Found]]
 Key = tuple[Degrees, str, str, int, int]
 
 
-def shapes_of(
-    context: PoolSetting, grid: Sequence[Layout], price_per_gpu: float | None, every_batch: bool, evaluator: Evaluator
-) -> tuple[list[Shape], list[Rejection]]:
-    """Evaluate layouts: by `evaluator`, or from figures of the deployment's own; bucket by bucket where the workload has them.
+def questions_of(context: PoolSetting, grid: Sequence[Layout], price_per_gpu: float | None, every_batch: bool) -> list[Question]:
+    """What an evaluator is asked about layouts: one question, or one a bucket; none where the deployment has figures of its own."""
+    if context.measured:
+        return []
+    if not context.buckets:
+        return [Question(context, grid, price_per_gpu, every_batch)]
+    # Of a bucket each layout has one batch: slices are not told apart by it.
+    return [Question(context.of_bucket(number), grid, price_per_gpu) for number in range(len(context.buckets))]
+
+
+def shapes_of(context: PoolSetting, grid: Sequence[Layout], price_per_gpu: float | None, answers: Sequence[Found]) -> Found:
+    """Shapes of layouts from the `answers` to `questions_of`, or from figures of the deployment's own; joined where the workload has buckets.
 
     A layout that may not serve some bucket stays on the menu for the others, with a rejection that names the bucket; one that serves none has left.
     """
-
-    def evaluated(question: PoolSetting, bucket: str) -> tuple[list[Shape], list[Rejection]]:
-        if question.measured:
-            return evaluate_measured(question, grid, price_per_gpu, bucket)
-        # Of a bucket each layout has one batch: slices are not told apart by it.
-        return evaluator(question, grid, price_per_gpu, every_batch and not context.buckets)
-
     refused = not_measured(context, grid) if context.measured else []
     if not context.buckets:
-        shapes, mine = evaluated(context, WHOLE)
+        shapes, mine = evaluate_measured(context, grid, price_per_gpu, WHOLE) if context.measured else answers[0]
         return shapes, [*refused, *mine]
     found: list[dict[Key, Shape]] = []
     for number, bucket in enumerate(context.buckets):
-        shapes, mine = evaluated(context.of_bucket(number), bucket.title)
+        if context.measured:
+            shapes, mine = evaluate_measured(context.of_bucket(number), grid, price_per_gpu, bucket.title)
+        else:
+            shapes, mine = answers[number]
         found.append({_key(shape): _part(context, shape, number) for shape in shapes})
         refused += [replace(item, message=f"bucket {bucket.title}: {item.message}", bucket=bucket.title) for item in mine]
     keys = dict.fromkeys(key for shapes_by_key in found for key in shapes_by_key)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from planner.candidates.batches import as_columns, efficient_batch, largest_batch
+from planner.candidates.asking import Asked, Search, Searched, answered
+from planner.candidates.batches import as_columns, efficient_batches, largest_batches
 from planner.candidates.degrees import Layout
 from planner.candidates.refusals import (
     idle_rejection,
@@ -20,10 +23,10 @@ from planner.candidates.refusals import (
 )
 from planner.candidates.settings import PoolSetting
 from planner.cost.distinct import distinct_rows
-from planner.cost.evaluation import Times, prepared
 from planner.cost.memory import MemoryTable, memory
 from planner.cost.memory_detail import graph_findings
-from planner.cost.setting import IntArray, Setting, ShapeArrays, TimesTable
+from planner.cost.pipeline_split import remember_splits
+from planner.cost.setting import IntArray, Setting, ShapeArrays
 from planner.diagnostics import errors
 from planner.plan.shape import MemoryFigures, Rejection, Shape, TailFigures, TimeFigures
 
@@ -40,17 +43,43 @@ class Evaluated:
     memory: MemoryTable
 
 
-def evaluate_layouts(
-    context: PoolSetting, grid: Sequence[Layout], price_per_gpu: float | None, every_batch: bool = False
-) -> tuple[list[Shape], list[Rejection]]:
-    """Evaluate layouts at their best batch; those that break memory or a target become rejections.
+class Question(NamedTuple):
+    """Layouts of a deployment on a pool to be evaluated at their best batch, `price_per_gpu` [$/h].
 
     `every_batch` adds the smaller powers of two of each shape's batch: for the latency objective a smaller batch is another shape.
     """
-    if not grid:
-        return [], []
-    table = layout_table(context, grid)
-    return evaluate_table(context, table, most_sequences(context, table), price_per_gpu, every_batch)
+
+    context: PoolSetting
+    grid: Sequence[Layout]
+    price_per_gpu: float | None
+    every_batch: bool = False
+
+
+class Query(NamedTuple):
+    """A question whose layouts' memory is known, each to be evaluated at its best batch up to `most` [n]."""
+
+    context: PoolSetting
+    table: Evaluated
+    most: IntArray
+    price_per_gpu: float | None
+    every_batch: bool = False
+
+
+Found = tuple[list[Shape], list[Rejection]]
+
+
+def evaluate_layouts(questions: Sequence[Question]) -> list[Found]:
+    """Evaluate the layouts of many questions; those that break memory or a target become rejections. No question is answered otherwise than it would be alone."""
+    found: list[Found] = [([], []) for _ in questions]
+    asked = [number for number, question in enumerate(questions) if question.grid]
+    tables = layout_tables([questions[number][:2] for number in asked])
+    queries = []
+    for number, table in zip(asked, tables, strict=True):
+        context, _, price, every_batch = questions[number]
+        queries.append(Query(context, table, most_sequences(context, table), price, every_batch))
+    for number, answer in zip(asked, evaluate_tables(queries), strict=True):
+        found[number] = answer
+    return found
 
 
 def most_sequences(context: PoolSetting, table: Evaluated) -> IntArray:
@@ -59,27 +88,45 @@ def most_sequences(context: PoolSetting, table: Evaluated) -> IntArray:
     return most if context.concurrency is None else np.minimum(most, context.concurrency)
 
 
+def evaluate_tables(queries: Sequence[Query]) -> list[Found]:
+    """Evaluate layouts whose memory is known."""
+    found: list[Found] = []
+    searches: dict[int, Searched[Found]] = {}
+    for number, query in enumerate(queries):
+        most, refused = _startable(query.context, query.table, query.most)
+        found.append(([], refused))
+        if (most >= 1).any():
+            searches[number] = Searched(query.context.setting, query.table.shapes, partial(_evaluated, query, most))
+    for number, (shapes, refused) in zip(searches, answered([*searches.values()]), strict=True):
+        found[number] = (shapes, [*found[number][1], *refused])
+    return found
+
+
 def evaluate_table(
     context: PoolSetting, table: Evaluated, most: IntArray, price_per_gpu: float | None, every_batch: bool
 ) -> tuple[list[Shape], list[Rejection]]:
     """Evaluate layouts whose memory is known, each at its best batch up to `most` [n]."""
-    most, refused = _startable(context, table, most)
+    return evaluate_tables([Query(context, table, most, price_per_gpu, every_batch)])[0]
+
+
+def _evaluated(query: Query, most: IntArray, alike: IntArray) -> Search[Found]:
+    """Evaluate the layouts that hold some of `most` sequences [n]; those with the same number in `alike` [n] have the same times."""
+    context, table = query.context, query.table
     fitting = np.flatnonzero(most >= 1)
-    if not fitting.size:
-        return [], refused
-    times = prepared(context.setting, table.shapes)
-    rows, batch, missed = _within_targets(context, table.layouts, times, fitting, most[fitting])
-    refused += missed
+    rows, batch, refused = yield from _within_targets(context, table.layouts, alike, fitting, most[fitting])
     idle = batch < table.shapes.data_parallel[rows]
     refused += [
         idle_rejection(context, table.layouts[row], size) for row, size in zip(rows[idle].tolist(), batch[idle].tolist(), strict=True)
     ]
     rows, batch = rows[~idle], batch[~idle]
-    if every_batch and rows.size:
+    if query.every_batch and rows.size:
         rows, batch = smaller_batches(rows, batch)
         busy = batch >= table.shapes.data_parallel[rows]
         rows, batch = rows[busy], batch[busy]
-    return _shapes(context, table, times, rows, batch, price_per_gpu) if rows.size else [], refused
+    if not rows.size:
+        return [], refused
+    shapes = yield from _shapes(context, table, alike, rows, batch, query.price_per_gpu)
+    return shapes, refused
 
 
 def _startable(context: PoolSetting, table: Evaluated, most: IntArray) -> tuple[IntArray, list[Rejection]]:
@@ -103,24 +150,20 @@ def _startable(context: PoolSetting, table: Evaluated, most: IntArray) -> tuple[
 
 
 def _within_targets(
-    context: PoolSetting, grid: Sequence[Layout], times: Times, rows: IntArray, most: IntArray
-) -> tuple[IntArray, IntArray, list[Rejection]]:
+    context: PoolSetting, grid: Sequence[Layout], alike: IntArray, rows: IntArray, most: IntArray
+) -> Search[tuple[IntArray, IntArray, list[Rejection]]]:
     """Rows that meet the targets, each with its largest batch up to `most` [n], and why the others do not.
 
     Layouts with the same times at every batch and the same room are looked at once.
     """
     targets = context.targets
-    sample, where = distinct_rows(times.alike[rows], most)
+    sample, where = distinct_rows(alike[rows], most)
     chosen = rows[sample]
-
-    def latency_of(asked: IntArray, batch: IntArray) -> TimesTable:
-        return times.at(chosen[asked], batch, against_one=False)
-
-    largest = largest_batch(latency_of, most[sample], targets)
+    largest = yield from largest_batches(chosen, most[sample], targets)
     refused: list[Rejection] = []
     late = np.flatnonzero(largest < 1)
     if late.size:
-        judged = targets.judged(times.at(chosen[late], np.ones(late.size, dtype=np.int64), against_one=False))
+        judged = targets.judged((yield Asked(chosen[late], np.ones(late.size, dtype=np.int64), against_one=False)))
         reached = dict(zip(late.tolist(), zip(*(column.tolist() for column in judged), strict=True), strict=True))
         refused += [
             late_rejection(context, grid[row], *reached[sort])
@@ -129,10 +172,11 @@ def _within_targets(
         ]
     quick = np.flatnonzero(largest >= 1)
     batch = largest.copy()
-    batch[quick] = efficient_batch(lambda asked, size: times.at(chosen[quick[asked]], size), largest[quick], targets)
+    batch[quick] = yield from efficient_batches(chosen[quick], largest[quick], targets)
     wasteful = quick[batch[quick] < 1]
     if wasteful.size:
-        shares = dict(zip(wasteful.tolist(), times.at(chosen[wasteful], largest[wasteful]).efficiency.tolist(), strict=True))
+        told = yield Asked(chosen[wasteful], largest[wasteful], against_one=True)
+        shares = dict(zip(wasteful.tolist(), told.efficiency.tolist(), strict=True))
         refused += [
             inefficient_rejection(context, grid[row], shares[sort], int(largest[sort]))
             for row, sort in zip(rows.tolist(), where.tolist(), strict=True)
@@ -158,8 +202,23 @@ def smaller_batches(rows: IntArray, batch: IntArray) -> tuple[IntArray, IntArray
     return columns[0], columns[1]
 
 
+def layout_tables(asked: Sequence[tuple[PoolSetting, Sequence[Layout]]]) -> list[Evaluated]:
+    """Columns of the layouts of many settings, and their memory at a batch of one sequence on every data-parallel rank, layers balanced over their stages."""
+    columns = [layout_columns(grid) for _, grid in asked]
+    settings = [context.setting for context, _ in asked]
+    remember_splits(zip(settings, columns, strict=True))
+    held: dict[Hashable, MemoryTable] = {}
+    found = []
+    for setting, shapes, (_, grid) in zip(settings, columns, asked, strict=True):
+        key = (setting, shapes.key)
+        if key not in held:
+            held[key] = _held(setting, shapes, None)
+        found.append(Evaluated(grid, shapes, held[key]))
+    return found
+
+
 def layout_table(context: PoolSetting, grid: Sequence[Layout], partitions: Sequence[tuple[int, ...]] | None = None) -> Evaluated:
-    """Columns of the layouts, and their memory at a batch of one sequence on every data-parallel rank; balanced without `partitions`."""
+    """The same for the layouts of one setting, with layers per stage as in `partitions`, or balanced."""
     shapes = layout_columns(grid)
     return Evaluated(grid, shapes, _held(context.setting, shapes, partitions))
 
@@ -195,14 +254,14 @@ def _held(setting: Setting, shapes: ShapeArrays, partitions: Sequence[tuple[int,
 
 
 def _shapes(
-    context: PoolSetting, table: Evaluated, times: Times, rows: IntArray, batch: IntArray, price_per_gpu: float | None
-) -> list[Shape]:
+    context: PoolSetting, table: Evaluated, alike: IntArray, rows: IntArray, batch: IntArray, price_per_gpu: float | None
+) -> Search[list[Shape]]:
     """Rows of the menu: each layout with its memory and its times at its batch, worked out once for layouts alike."""
-    sample, where = distinct_rows(times.alike[rows], batch)
+    sample, where = distinct_rows(alike[rows], batch)
     chosen, size = rows[sample], batch[sample]
     densest, part = _densest(table.shapes.at(chosen), size)
     # One row more: the densest shape at two thirds of its batch.
-    told = times.at(np.append(chosen, chosen[densest]), np.append(size, part))
+    told = yield Asked(np.append(chosen, chosen[densest]), np.append(size, part), against_one=True)
     relief = max(0.0, float(told.tpot[densest] - told.tpot[-1])) / (float(size[densest]) / part - 1.0) if part < size[densest] else None
     first = where.tolist().index(densest)
     partitions = [table.memory.partitions[row] for row in chosen.tolist()]

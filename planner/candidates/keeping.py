@@ -12,7 +12,7 @@ from planner.candidates.columns import evaluate_table, layout_table, most_sequen
 from planner.candidates.degrees import Layout
 from planner.candidates.direct_links import without_nvlink
 from planner.candidates.legality import violations
-from planner.candidates.load_times import with_load_times
+from planner.candidates.load_times import Carried, with_load_times
 from planner.candidates.settings import PoolSetting
 from planner.diagnostics import PlannerError, errors
 from planner.plan.outcome import NotKept, PlacedReplica, RankPlace
@@ -203,7 +203,7 @@ def _shape(deployment: Deployment, question: _Question, price_per_gpu: float | N
     found, refused = evaluate_table(context, table, most_sequences(context, table), price_per_gpu, every_batch=False)
     if not found:
         return _CannotStayError(refused[0].code, refused[0].message)
-    return with_load_times(context, [layout], found, load)[0]
+    return with_load_times([Carried(context, [layout], found, load)])[0][0]
 
 
 def _ranks(fabric: Fabric, degrees: Degrees, replica: RunningReplica) -> tuple[RankPlace, ...]:

@@ -5,40 +5,57 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from planner.candidates.asking import Asked, Search, Searched, answered
 from planner.candidates.columns import layout_columns
 from planner.candidates.degrees import Layout
 from planner.candidates.settings import PoolSetting
-from planner.cost.evaluation import prepared
+from planner.cost.setting import IntArray, ShapeArrays
 from planner.plan.shape import Degrees, Shape
 
 Key = tuple[Degrees, str, str, int, int]
 
 
-def with_load_times(context: PoolSetting, grid: Sequence[Layout], shapes: Sequence[Shape], load: float) -> list[Shape]:
-    """The shapes of one setting, with `load_tpot` where one replica carries the whole load and is not full.
+class Carried(NamedTuple):
+    """Shapes of one deployment on one pool and the load they are to carry, which is not in buckets.
 
-    Parameters
-    ----------
-    context
-        Setting that the shapes were evaluated in.
-    grid
-        Layouts, among them those of the shapes.
-    shapes
-        Shapes of one deployment on one pool whose load is not in buckets.
-    load
-        Load of the deployment in units of the shapes' capacity.
+    `context` is the setting the shapes were evaluated in, `grid` holds their layouts among others, `load` is that of the deployment in units of the shapes' capacity.
     """
-    asked = {row: batch for row, shape in enumerate(shapes) if (batch := alone_batch(shape, load)) < shape.batch}
-    if not asked:
-        return list(shapes)
-    found = list(shapes)
-    for row, tpot in zip(asked, _times(context, grid, [shapes[row] for row in asked], [*asked.values()]), strict=True):
-        # Figures that a user measured may say otherwise than the model does.
-        found[row] = replace(shapes[row], load_tpot=min(tpot, shapes[row].times.tpot))
+
+    context: PoolSetting
+    grid: Sequence[Layout]
+    shapes: Sequence[Shape]
+    load: float
+
+
+def with_load_times(carried: Sequence[Carried]) -> list[list[Shape]]:
+    """Shapes of every entry, with `load_tpot` where one replica carries the whole load and is not full."""
+    found = [list(one.shapes) for one in carried]
+    asked: list[tuple[int, list[int]]] = []
+    searches: list[Searched[list[float]]] = []
+    for number, one in enumerate(carried):
+        batches = {row: batch for row, shape in enumerate(one.shapes) if (batch := alone_batch(shape, one.load)) < shape.batch}
+        if batches:
+            asked.append((number, list(batches)))
+            columns = _columns(one, [one.shapes[row] for row in batches])
+            searches.append(Searched(one.context.setting, columns, partial(_token_times, np.array([*batches.values()], dtype=np.int64))))
+    for (number, rows), told in zip(asked, answered(searches), strict=True):
+        for row, tpot in zip(rows, told, strict=True):
+            shape = found[number][row]
+            # Figures that a user measured may say otherwise than the model does.
+            found[number][row] = replace(shape, load_tpot=min(tpot, shape.times.tpot))
     return found
+
+
+def _token_times(batch: IntArray, _: IntArray) -> Search[list[float]]:
+    """Time per token [s] of all rows, each at its batch."""
+    told = yield Asked(np.arange(batch.size, dtype=np.int64), batch, against_one=False)
+    times: list[float] = told.tpot.tolist()
+    return times
 
 
 def alone_batch(shape: Shape, load: float) -> int:
@@ -51,14 +68,11 @@ def alone_batch(shape: Shape, load: float) -> int:
     return min(shape.batch, max(held, shape.degrees.data_parallel, 1))
 
 
-def _times(context: PoolSetting, grid: Sequence[Layout], shapes: Sequence[Shape], batches: Sequence[int]) -> list[float]:
-    """Time per token [s] of shapes at other batches than their own."""
-    levels = context.pool.levels
+def _columns(carried: Carried, shapes: Sequence[Shape]) -> ShapeArrays:
+    """Layouts of some of the shapes as columns."""
+    levels = carried.context.pool.levels
     known: dict[Key, Layout] = {
         (layout.degrees, levels[layout.replica_level], levels[layout.group_level], layout.groups, layout.group_size): layout
-        for layout in grid
+        for layout in carried.grid
     }
-    columns = layout_columns([known[shape.degrees, shape.locality, shape.group_level, shape.groups, shape.group_size] for shape in shapes])
-    rows = np.arange(len(shapes), dtype=np.int64)
-    times: list[float] = prepared(context.setting, columns).at(rows, np.array(batches, dtype=np.int64), against_one=False).tpot.tolist()
-    return times
+    return layout_columns([known[shape.degrees, shape.locality, shape.group_level, shape.groups, shape.group_size] for shape in shapes])

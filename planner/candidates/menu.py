@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 
-from planner.candidates.buckets import Evaluator, shapes_of
-from planner.candidates.columns import evaluate_layouts
-from planner.candidates.degrees import PoolRoom, pool_room
+from planner.candidates.buckets import Evaluator, questions_of, shapes_of
+from planner.candidates.columns import Question, evaluate_layouts
+from planner.candidates.degrees import Layout, PoolRoom, pool_room
 from planner.candidates.grid import LegalGrids
 from planner.candidates.keeping import keepable
-from planner.candidates.load_times import with_load_times
+from planner.candidates.load_times import Carried, with_load_times
 from planner.candidates.prices import pool_prices
 from planner.candidates.settings import PoolSetting, pool_settings
 from planner.diagnostics import Diagnostic, Severity
@@ -61,16 +62,13 @@ def build_menu(
     `force` keeps only these degrees. `every_batch` adds smaller batches of every shape, as the latency objective always has them. `room_of` says
     what a pool holds. `only` leaves the other deployments without shapes. `evaluator` may answer from what it has evaluated before. A shape that cannot be used never aborts the search: it becomes a `Rejection`.
     """
-    shapes: list[Shape] = []
-    rejected: list[Rejection] = []
     settings: dict[tuple[int, int, str, str], PoolSetting] = {}
     prices, diagnostics = pool_prices(loaded)
     grids = LegalGrids(loaded, force)
     rooms = [room_of(loaded.fabric, pool) for pool in loaded.fabric.pools]
     smaller = every_batch or loaded.problem.objective == "latency"
     loads, units = zip(*(load_of(loaded, index) for index in range(len(loaded.problem.deployments))), strict=True)
-    # Where the load served is to be greatest, every replica is full.
-    full = loaded.problem.objective == "throughput"
+    asked: list[tuple[PoolSetting, list[Layout], list[Rejection], list[Question]]] = []
     for index in range(len(loaded.problem.deployments)) if only is None else only:
         for room in rooms:
             if room.total_free == 0:
@@ -79,12 +77,24 @@ def build_menu(
                 precision = setting.setting.precision
                 settings[index, room.pool.index, precision.weights, precision.kv_cache] = setting
                 grid, refused = grids.of(setting, room)
-                rejected.extend(refused)
-                found, refused = shapes_of(setting, grid, prices[room.pool.index], smaller, evaluator)
-                shapes.extend(found if full or setting.buckets else with_load_times(setting, grid, found, loads[index]))
-                rejected.extend(refused)
+                asked.append((setting, grid, refused, questions_of(setting, grid, prices[room.pool.index], smaller)))
+    answers = iter(evaluator([question for *_, questions in asked for question in questions]))
+    shapes: list[list[Shape]] = []
+    rejected: list[Rejection] = []
+    for setting, grid, refused, questions in asked:
+        found, late = shapes_of(setting, grid, prices[setting.pool.index], list(islice(answers, len(questions))))
+        shapes.append(found)
+        rejected += [*refused, *late]
+    # Where the load served is to be greatest, every replica is full.
+    if loaded.problem.objective != "throughput":
+        rated = [number for number, (setting, *_) in enumerate(asked) if not setting.buckets]
+        carried = [Carried(asked[number][0], asked[number][1], shapes[number], loads[asked[number][0].deployment]) for number in rated]
+        for number, found in zip(rated, with_load_times(carried), strict=True):
+            shapes[number] = found
     running, not_kept = keepable(loaded, settings, prices, loads, force)
-    return Menu(tuple(shapes), tuple(rejected), loads, units, settings, (*diagnostics, *_told(not_kept)), running, not_kept)
+    return Menu(
+        tuple(chain.from_iterable(shapes)), tuple(rejected), loads, units, settings, (*diagnostics, *_told(not_kept)), running, not_kept
+    )
 
 
 def _told(not_kept: Sequence[NotKept]) -> list[Diagnostic]:

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from planner.candidates.buckets import Evaluator
-from planner.candidates.columns import evaluate_layouts
+from planner.candidates.columns import Found, Question, evaluate_layouts
 from planner.candidates.degrees import Layout
-from planner.candidates.settings import PoolSetting
-from planner.plan.shape import Rejection, Shape
 
-Found = tuple[list[Shape], list[Rejection]]
 Key = tuple[object, ...]
 
 
@@ -25,26 +22,37 @@ class Remembered:
     evaluator: Evaluator = evaluate_layouts
     known: dict[Key, tuple[frozenset[Layout], Found]] = field(default_factory=dict)
 
-    def evaluate(self, context: PoolSetting, grid: Sequence[Layout], price_per_gpu: float | None, every_batch: bool) -> Found:
-        """Shapes and rejections of `grid`; those of layouts seen before come first."""
-        setting = context.setting
-        key = (
-            context.deployment,
-            context.pool.index,
-            setting.precision,
-            setting.prompt_tokens,
-            setting.output_tokens,
-            context.targets,
-            context.concurrency,
-            price_per_gpu,
-            every_batch,
-        )
-        seen, found = self.known.get(key, (frozenset(), ([], [])))
-        if not seen.issubset(grid):
-            seen, found = frozenset(), ([], [])
-        missing = [layout for layout in grid if layout not in seen]
-        if missing:
-            shapes, refused = self.evaluator(context, missing, price_per_gpu, every_batch)
-            found = ([*found[0], *shapes], [*found[1], *refused])
-            self.known[key] = (frozenset(grid), found)
-        return list(found[0]), list(found[1])
+    def evaluate(self, questions: Sequence[Question]) -> list[Found]:
+        """Shapes and rejections of every question; those of layouts seen before come first."""
+        before = [self._before(question) for question in questions]
+        asked = [
+            (number, question._replace(grid=missing))
+            for number, (question, (seen, _)) in enumerate(zip(questions, before, strict=True))
+            if (missing := [layout for layout in question.grid if layout not in seen])
+        ]
+        found = [answer for _, answer in before]
+        for (number, _), (shapes, refused) in zip(asked, self.evaluator([question for _, question in asked]), strict=True):
+            found[number] = ([*found[number][0], *shapes], [*found[number][1], *refused])
+            self.known[_key(questions[number])] = (frozenset(questions[number].grid), found[number])
+        return [(list(shapes), list(refused)) for shapes, refused in found]
+
+    def _before(self, question: Question) -> tuple[frozenset[Layout], Found]:
+        """Layouts of the question that were evaluated before, and what came of them."""
+        seen, found = self.known.get(_key(question), (frozenset(), ([], [])))
+        return (seen, found) if seen.issubset(question.grid) else (frozenset(), ([], []))
+
+
+def _key(question: Question) -> Key:
+    """Everything but the layouts that tells two questions of a problem apart."""
+    context, setting = question.context, question.context.setting
+    return (
+        context.deployment,
+        context.pool.index,
+        setting.precision,
+        setting.prompt_tokens,
+        setting.output_tokens,
+        context.targets,
+        context.concurrency,
+        question.price_per_gpu,
+        question.every_batch,
+    )

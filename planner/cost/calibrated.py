@@ -19,17 +19,18 @@ Constants: `catalog.step_times`. Errors against published measurements: docs/acc
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
 from planner.catalog.step_times import step_constants
 from planner.cost.closed_loop import ClosedLoop, microbatches
-from planner.cost.distinct import distinct
+from planner.cost.distinct import distinct_rows
 from planner.cost.prefill import output_tokens
 from planner.cost.serving import queueing_seconds
-from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays, TimesTable
+from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays, TimesTable, joined_shapes
 from planner.cost.steps import COMPUTE, EP_COMM, FIXED, TP_COMM
 
 BLOCK = 8192  # shapes evaluated at once: a million of them at once leave the processor's cache and take three times as long
@@ -37,25 +38,47 @@ BLOCK = 8192  # shapes evaluated at once: a million of them at once leave the pr
 
 def evaluate_calibrated(setting: Setting, shapes: ShapeArrays, *, against_one: bool = True) -> TimesTable:
     """Times of all shapes by the calibrated profile; without `against_one` as `CalibratedTimes.at` gives them."""
-    return CalibratedTimes(setting, shapes).at(np.arange(shapes.batch.size), shapes.batch, against_one=against_one)
+    return CalibratedTimes.of(setting, shapes).at(np.arange(shapes.batch.size), shapes.batch, against_one=against_one)
 
 
 class CalibratedTimes:
-    """Shapes of one setting, ready to be asked for their times at any batch.
+    """Shapes ready to be asked for their times at any batch.
 
     `alike` [n] numbers the shapes, with one number for those whose times are the same at every batch.
     """
 
-    def __init__(self, setting: Setting, shapes: ShapeArrays) -> None:
-        self._setting, self._shapes = setting, shapes
-        self._constants = step_constants(setting.engine, setting.gpu.architecture)
-        self._loop = ClosedLoop(setting, shapes, self._constants)
-        self.alike = self._loop.alike
+    def __init__(self, loop: ClosedLoop, shapes: ShapeArrays, alone: IntArray, offered: tuple[float, FloatArray | float]) -> None:
+        """Take the shapes of a loop, among them single GPUs: `alone` [n] is the one each shape is compared with; `offered` are the request rate [1/s] and the output tokens."""
+        self.loop, self.shapes, self.alone, self._offered = loop, shapes, alone, offered
+        self.alike = loop.alike
 
-    @cached_property
-    def _one_gpu(self) -> ClosedLoop:
+    @classmethod
+    def of(cls, setting: Setting, shapes: ShapeArrays) -> CalibratedTimes:
+        """Prepare shapes of one setting."""
         one, zero = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        return ClosedLoop(self._setting, ShapeArrays(one, one, one, one, one, zero, zero, one, zero), self._constants)
+        single = ShapeArrays(one, one, one, one, one, zero, zero, one, zero)
+        whole = joined_shapes((shapes, single))
+        loop = ClosedLoop.of(setting, whole, step_constants(setting.engine, setting.gpu.architecture))
+        alone = np.full(whole.batch.size, shapes.batch.size, dtype=np.int64)
+        return cls(loop, whole, alone, (setting.request_rate, output_tokens(setting)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[CalibratedTimes]) -> CalibratedTimes:
+        """The shapes of several settings of one `sort`; those of a part begin at its `first_rows`."""
+        first = cls.first_rows(parts)
+        shapes = joined_shapes([part.shapes for part in parts])
+        alone = np.concatenate([part.alone + start for part, start in zip(parts, first, strict=True)])
+        return cls(ClosedLoop.joined([part.loop for part in parts]), shapes, alone, (0.0, 0.0))
+
+    @staticmethod
+    def first_rows(parts: Sequence[CalibratedTimes]) -> list[int]:
+        """Rows at which the shapes of parts begin once they are joined."""
+        return list(accumulate((part.alone.size for part in parts[:-1]), initial=0))
+
+    @property
+    def sort(self) -> Hashable:
+        """What times must have in common to be joined; None where they are never joined."""
+        return None if self._offered[0] else self.loop.sort
 
     def at(self, rows: IntArray, batch: IntArray, *, against_one: bool = True) -> TimesTable:
         """Times of some shapes [n], by their row and in any order and number, each at a batch of its own.
@@ -64,15 +87,15 @@ class CalibratedTimes:
         is not told.
         """
         blocks = [slice(start, start + BLOCK) for start in range(0, rows.size, BLOCK)]
-        alone = self._single_gpu(batch) if against_one else None
+        alone = self._single_gpu(self.alone[rows], batch) if against_one else None
         tables = [self._table(rows[block], batch[block], None if alone is None else alone.at(block)) for block in blocks or [slice(0, 0)]]
         if len(tables) == 1:
             return tables[0]
         return TimesTable(**{name: np.concatenate([getattr(table, name) for table in tables]) for name in TimesTable.__dataclass_fields__})
 
     def _table(self, rows: IntArray, batch: IntArray, alone: _Alone | None) -> TimesTable:
-        setting, shapes = self._setting, self._shapes
-        step = self._loop.step(rows, batch)
+        shapes, (rate, outputs) = self.shapes, self._offered
+        step = self.loop.step(rows, batch)
         unknown = np.full(batch.shape, np.nan)
         compute, tp_comm, ep_comm, fixed = step.parts[[COMPUTE, TP_COMM, EP_COMM, FIXED]]
         tpot = step.tpot
@@ -81,9 +104,9 @@ class CalibratedTimes:
         throughput = step.decoding / tpot
         passes = microbatches(batch, stages)
         waiting = step.wait
-        if setting.request_rate:
-            service = step.first_token + output_tokens(setting) * tpot
-            waiting = step.wait + queueing_seconds(setting.request_rate, batch.astype(np.float64), service)
+        if rate:
+            service = step.first_token + outputs * tpot
+            waiting = step.wait + queueing_seconds(rate, batch.astype(np.float64), service)
         prefill_compute = step.prompt_parts[COMPUTE] + step.prompt_parts[FIXED]
         prefill_comm = step.prompt_parts[TP_COMM] + step.prompt_parts[EP_COMM] + step.prompt_hops
         return TimesTable(
@@ -102,13 +125,14 @@ class CalibratedTimes:
             latency_efficiency=unknown if alone is None else alone.tpot / (gpus * tpot),
             bubble=(stages - 1.0) / (passes + stages - 1.0),
             throughput=throughput,
-            algorithm=np.full(batch.shape, "") if alone is None else self._loop.algorithm(rows, batch),
+            algorithm=np.full(batch.shape, "") if alone is None else self.loop.algorithm(rows, batch),
         )
 
-    def _single_gpu(self, batch: IntArray) -> _Alone:
-        batches, where = distinct(batch)
-        blocks = [slice(start, start + BLOCK) for start in range(0, batches.size, BLOCK)]
-        steps = [self._one_gpu.step(np.zeros_like(batches[block]), batches[block]) for block in blocks]
+    def _single_gpu(self, rows: IntArray, batch: IntArray) -> _Alone:
+        """Single GPUs of some rows [n], each at a batch."""
+        sample, where = distinct_rows(rows, batch)
+        blocks = [sample[start : start + BLOCK] for start in range(0, sample.size, BLOCK)]
+        steps = [self.loop.step(rows[block], batch[block]) for block in blocks]
         tpot = np.concatenate([step.tpot for step in steps]) if steps else np.empty(0)
         decoding = np.concatenate([step.decoding for step in steps]) if steps else np.empty(0)
         return _Alone(tpot[where], (decoding / tpot)[where])

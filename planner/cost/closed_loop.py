@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.catalog.step_times import StepConstants
 from planner.cost.alike import alike
-from planner.cost.compute import Matrices, head_matrices
-from planner.cost.prefill import chunks, most_decoding, new_prompt_tokens, output_tokens, prompt_share
+from planner.cost.compute import Matrices
+from planner.cost.loop_layouts import LoopLayouts, joined_layouts, loop_layouts
+from planner.cost.prefill import Requests, most_decoding, prompt_share
 from planner.cost.serving import crowd, prefill_wait_seconds
-from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays
-from planner.cost.speculation import Drafting, drafting
+from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays, per_row
+from planner.cost.speculation import Drafting
 from planner.cost.steps import (
     COMPUTE,
     FIXED,
@@ -22,11 +24,9 @@ from planner.cost.steps import (
     StageSort,
     head_seconds,
     layer_parts,
-    layer_terms,
     pipeline,
-    stage_sorts,
 )
-from planner.cost.traffic import Traffic, traffic
+from planner.cost.traffic import Traffic
 
 # Rounds of Little's law after the first guess that all sequences decode; the third changes nothing above 0.1 % in practice.
 ROUNDS = 3
@@ -62,12 +62,17 @@ class Step:
 class _Work:
     """What does not change with the number of decoding sequences: terms of layers and head, stages, traffic, and the shapes as floats [n].
 
-    `rank` and `stage` are the sequences of the largest microbatch on the busiest rank and on its stage, `passes` the microbatches. A step computes `queries` tokens of a sequence
-    and yields `gained` of them, both 1 but for speculative decoding.
+    `rank` and `stage` are the sequences of the largest microbatch on the busiest rank and on its stage, `passes` the microbatches. `each` [s] is spent once in every pass of every
+    stage and `sequence` [s] for every sequence of it, `first_token` [s] once a request. A step computes `queries` tokens of a sequence and yields `gained` of them, both 1 but for
+    speculative decoding.
     """
 
-    setting: Setting
     constants: StepConstants
+    requests: Requests
+    prefill_exchange: FloatArray | float
+    each: FloatArray | float
+    sequence: FloatArray | float
+    first_token: FloatArray | float
     terms: tuple[LayerTerms, ...]
     head: Matrices
     sorts: tuple[StageSort, ...]
@@ -88,56 +93,48 @@ class _Work:
 
 
 class ClosedLoop:
-    """Shapes of one setting, ready to be asked for their mean step at any batch: what the batch does not change is worked out once, and once for shapes alike.
+    """Shapes ready to be asked for their mean step at any batch: what the batch does not change is worked out once, and once for shapes alike.
 
-    `alike` [n] numbers the shapes, with one number for those whose times are the same at every batch.
+    `alike` [n] numbers the shapes, with one number for those whose times are the same at every batch; it is the row of their layout in `columns`.
     """
 
-    def __init__(self, setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> None:
-        self._setting, self._constants = setting, constants
-        # Fits ask for rows of many workloads at once: each has a context of its own.
-        each = np.arange(shapes.batch.size)
-        rows, where = (each, each) if self._by_row else alike(setting, shapes)
-        sorts = stage_sorts(setting, shapes.at(rows))
-        counts = np.sum([sort.stages > 0.0 for sort in sorts], axis=0)
-        # Pipelines add up the sorts of stages one after the other, for the shapes that have as many; those with most come first.
-        order = np.argsort(-counts, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(order.size)
-        self.alike: IntArray = place[where]
-        self._rows = rows[order]
-        self._layouts = shapes.at(self._rows)
-        self._sorts = tuple(sort.at(order) for sort in sorts)
-        self._counts = counts[order]
-        prepared = self._at_rows(self._rows)
-        self._terms = layer_terms(prepared, self._layouts, constants)
-        self._head = head_matrices(prepared, self._layouts, constants)
-        self._traffic = traffic(setting, self._layouts)
-        lanes = np.array([path.link.kind == "pcie" for path in setting.paths])
-        # Over PCIe the lanes set the pace, inside a scale-up scope the engine's own factor on measured all-reduces of decoding tokens.
-        self._decode_exchange = np.where(lanes[self._layouts.tp_level], 1.0, constants.decode_exchange)
-        self._draft = drafting(prepared, self._layouts, constants, self._decode_exchange)
-        speculation = setting.architecture.speculation
+    def __init__(self, columns: LoopLayouts, alike: IntArray) -> None:
+        self.columns = columns
+        self._layouts = columns.layouts
+        self.alike = alike
+        speculation = columns.architecture.speculation
         self._queries = 1.0 if speculation is None else speculation.queries
         self._yielded = 1.0 if speculation is None else speculation.yielded
 
-    @property
-    def _by_row(self) -> bool:
-        return bool(np.ndim(self._setting.prompt_tokens) or np.ndim(self._setting.output_tokens))
+    @classmethod
+    def of(cls, setting: Setting, shapes: ShapeArrays, constants: StepConstants) -> ClosedLoop:
+        """Prepare shapes of one setting."""
+        requests = Requests.of(setting)
+        # Fits ask for rows of many workloads at once: each has a context of its own.
+        if np.ndim(setting.prompt_tokens) or np.ndim(setting.output_tokens):
+            return cls(*loop_layouts(setting, shapes, constants, requests))
+        rows, where = alike(setting, shapes)
+        columns, place = loop_layouts(setting, shapes.at(rows), constants, requests)
+        return cls(columns, place[where])
 
-    def _at_rows(self, rows: IntArray) -> Setting:
-        """The setting with the lengths of some rows where each row has its own."""
-        if not self._by_row:
-            return self._setting
-        lengths = np.broadcast_arrays(self._setting.prompt_tokens, self._setting.output_tokens)
-        return replace(self._setting, prompt_tokens=lengths[0][rows], output_tokens=lengths[1][rows])  # type: ignore[arg-type]
+    @classmethod
+    def joined(cls, loops: Sequence[ClosedLoop]) -> ClosedLoop:
+        """One loop for the shapes of several of one `sort`, those of the first before those of the second: each is asked what it would answer alone."""
+        columns, place = joined_layouts([loop.columns for loop in loops])
+        first = np.cumsum([0, *(loop.columns.size for loop in loops)]).tolist()
+        return cls(columns, np.concatenate([place[loop.alike + start] for loop, start in zip(loops, first, strict=False)]))
+
+    @property
+    def sort(self) -> Hashable:
+        """What loops must have in common to be joined; None where they are never joined."""
+        return self.columns.sort
 
     def step(self, rows: IntArray, batch: IntArray) -> Step:
         """Mean step of some shapes [n], by their row and in any order and number, each at a batch of its own."""
         layouts = self.alike[rows]
         if (layouts[1:] >= layouts[:-1]).all():
             return self._step(layouts, batch)
-        order = np.argsort(layouts.astype(np.uint16) if self._rows.size < 1 << 16 else layouts, kind="stable")
+        order = np.argsort(layouts.astype(np.uint16) if self.columns.size < 1 << 16 else layouts, kind="stable")
         found = self._step(layouts[order], batch[order])
         place = np.empty_like(order)
         place[order] = np.arange(order.size)
@@ -147,14 +144,13 @@ class ClosedLoop:
         """Name of the all-reduce of a decode step of some shapes [n]."""
         layouts = self.alike[rows]
         rank, _ = _sequences(batch, self._layouts.pipeline_parallel[layouts], self._layouts.data_parallel[layouts])
-        return self._traffic.at(layouts).algorithm(self._queries * rank)
+        return self.columns.traffic.at(layouts).algorithm(self._queries * rank)
 
     def _step(self, layouts: IntArray, batch: IntArray) -> Step:
         """Mean step of layouts whose numbers do not fall."""
         work = self._work(layouts, batch)
-        setting = work.setting
-        outputs = output_tokens(setting)
-        most = np.maximum(most_decoding(setting, work.batch, work.passes, work.data_parallel) / work.gained, 1.0)
+        outputs = work.requests.outputs
+        most = np.maximum(most_decoding(work.requests, work.batch, work.passes, work.data_parallel) / work.gained, 1.0)
         most = np.minimum(most, work.batch)
         decoding = most
         step = _step(work, decoding)
@@ -168,19 +164,24 @@ class ClosedLoop:
         return replace(step, wait=step.wait + waiting)
 
     def _work(self, layouts: IntArray, batch: IntArray) -> _Work:
-        setting, constants = self._at_rows(self._rows[layouts]), self._constants
+        columns = self.columns
+        constants, requests = columns.constants, columns.requests.at(layouts)
         stages, ranks = self._layouts.pipeline_parallel[layouts], self._layouts.data_parallel[layouts]
         rank, stage = _sequences(batch, stages, ranks)
         sequences, passes = np.maximum(batch, 1).astype(np.float64), microbatches(batch, stages)
-        gained = np.minimum(self._yielded, output_tokens(setting))
-        most_sorts = int(self._counts[layouts[0]]) if layouts.size else 0
+        gained = np.minimum(self._yielded, requests.outputs)
+        most_sorts = int(columns.counts[layouts[0]]) if layouts.size else 0
         return _Work(
-            setting=setting,
             constants=constants,
-            terms=tuple(one.at(layouts) for one in self._terms),
-            head=self._head.at(layouts),
-            sorts=tuple(sort.at(layouts) for sort in self._sorts[:most_sorts]),
-            traffic=self._traffic.at(layouts),
+            requests=requests,
+            prefill_exchange=per_row(columns.prefill_exchange, layouts),
+            each=per_row(columns.step, layouts),
+            sequence=per_row(columns.sequence, layouts),
+            first_token=per_row(columns.first_token, layouts),
+            terms=tuple(one.at(layouts) for one in columns.terms),
+            head=columns.head.at(layouts),
+            sorts=tuple(sort.at(layouts) for sort in columns.sorts[:most_sorts]),
+            traffic=columns.traffic.at(layouts),
             batch=sequences,
             expert_parallel=self._layouts.expert_parallel[layouts].astype(np.float64),
             data_parallel=ranks.astype(np.float64),
@@ -188,12 +189,12 @@ class ClosedLoop:
             passes=passes,
             rank=rank,
             stage=stage,
-            prompts_per_step=(1.0 - 1.0 / sequences) / passes * new_prompt_tokens(setting) / (output_tokens(setting) / gained),
-            decode_exchange=self._decode_exchange[layouts],
+            prompts_per_step=(1.0 - 1.0 / sequences) / passes * requests.new_prompt / (requests.outputs / gained),
+            decode_exchange=columns.decode_exchange[layouts],
             crowd=crowd(sequences, constants.prompt_queue, constants.prompt_crowding),
             queries=self._queries,
             gained=gained,
-            draft=None if self._draft is None else self._draft.at(layouts),
+            draft=None if columns.draft is None else columns.draft.at(layouts),
         )
 
 
@@ -202,7 +203,7 @@ def step_times(setting: Setting, shapes: ShapeArrays, constants: StepConstants) 
 
     `setting.prompt_tokens` and `setting.output_tokens` may be arrays [n] here: fits evaluate rows of many workloads at once.
     """
-    return ClosedLoop(setting, shapes, constants).step(np.arange(shapes.batch.size), shapes.batch)
+    return ClosedLoop.of(setting, shapes, constants).step(np.arange(shapes.batch.size), shapes.batch)
 
 
 def microbatches(batch: IntArray, stages: IntArray) -> FloatArray:
@@ -217,18 +218,18 @@ def _sequences(batch: IntArray, stages: IntArray, ranks: IntArray) -> tuple[Floa
 
 
 def _step(work: _Work, decoding: FloatArray) -> Step:
-    setting, constants, sent = work.setting, work.constants, work.traffic
+    constants, sent = work.constants, work.traffic
     # A step that a sequence takes part in holds that sequence, and of the others those that decode on average.
     active = (1.0 + (work.batch - 1.0) * decoding / work.batch) / work.batch
     rank, stage = work.rank * active, work.stage * active
-    share = prompt_share(setting, work.prompts_per_step * decoding, work.data_parallel, work.passes, work.crowd)
+    share = prompt_share(work.requests, work.prompts_per_step * decoding, work.data_parallel, work.passes, work.crowd)
     tokens, stage_tokens = work.queries * rank, work.queries * stage
     logits = head_seconds(work.head, tokens, work.expert_parallel)
     tokens, stage_tokens = np.stack((tokens, tokens + share.rank_tokens)), np.stack((stage_tokens, stage_tokens + share.stage_tokens))
     reduce = sent.reduce(tokens)
     decoded, full = reduce[0].copy(), np.maximum(reduce[1], reduce[0])
     reduce[0] = work.decode_exchange * decoded
-    reduce[1] = reduce[0] + constants.prefill_exchange * (full - decoded)
+    reduce[1] = reduce[0] + work.prefill_exchange * (full - decoded)
     exchanged = sent.exchanges or (work.draft is not None and work.draft.sent.exchanges)
     both = Passes(rank, share.rank_tokens, tokens, stage_tokens, reduce, sent.exchange(stage_tokens) if exchanged else None)
     layers = [layer_parts(one, both, work.expert_parallel, constants) for one in work.terms]
@@ -237,12 +238,12 @@ def _step(work: _Work, decoding: FloatArray) -> Step:
     if work.draft is not None:
         logits = _with_proposals(logits, work.draft.parts(rank, stage, share, exchanged=exchanged), share.share)
     # Every stage prepares every sequence of its passes anew: that does not shrink with the layers on it.
-    each = constants.step + setting.architecture.layers * constants.sequence * rank
+    each = work.each + work.sequence * rank
     over = pipeline(layers, logits, work.sorts, work.passes, each)
-    further = chunks(setting) - 1.0  # later chunks follow one stage behind the other
+    further = work.requests.chunks - 1.0  # later chunks follow one stage behind the other
     prompt_parts = over.through * (1.0 + further * over.slowest / over.through.sum(axis=0))
     prompt_seconds = prompt_parts.sum(axis=0)
-    prompt_parts[-1] += constants.first_token
+    prompt_parts[-1] += work.first_token
     hops = work.further_stages * sent.hop(np.stack((tokens[0] + share.share * share.rank_tokens, tokens[1])))
     return Step(
         parts=_all_parts(over.parts / work.gained),

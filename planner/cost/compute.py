@@ -15,7 +15,7 @@ from planner.catalog.expert_tiles import expert_tile
 from planner.catalog.gpus import Gpu
 from planner.catalog.step_times import StepConstants, of_dtype, read_share
 from planner.cost.memory_weights import is_kept_high, tensor_bytes
-from planner.cost.setting import FloatArray, IntArray, Precision, Setting, ShapeArrays
+from planner.cost.setting import FloatArray, IntArray, Precision, Setting, ShapeArrays, per_row
 from planner.cost.tensor import EXPERT_SPLITS, Tensor
 from planner.cost.tensors import head_tensors, layer_tensors, rank_share
 
@@ -37,7 +37,7 @@ class Matrices:
     expert_read: FloatArray
     expert_multiply: FloatArray
     expert_largest: FloatArray
-    expert_move: float = 0.0
+    expert_move: FloatArray | float = 0.0
     experts: int = 0
     experts_per_token: int = 0
     filled: FloatArray | None = None
@@ -48,7 +48,8 @@ class Matrices:
         if not self.experts:
             return shared
         routed = {name: getattr(self, name)[rows] for name in ("expert_read", "expert_multiply", "expert_largest")}
-        return replace(shared, **routed, filled=None if self.filled is None else self.filled[rows])
+        move = per_row(self.expert_move, rows)
+        return replace(shared, **routed, expert_move=move, filled=None if self.filled is None else self.filled[rows])
 
 
 def stored_dtype(tensor: Tensor, precision: Precision, model_dtype: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -55,10 +56,35 @@ def prepared(setting: Setting, shapes: ShapeArrays) -> Times:
         UNKNOWN_PROFILE where the setting names no profile there is.
     """
     if setting.profile == "calibrated":
-        return CalibratedTimes(setting, shapes)
+        return CalibratedTimes.of(setting, shapes)
     if setting.profile == "hockney":
         return _TextbookTimes(setting, shapes)
     raise PlannerError([Diagnostic("UNKNOWN_PROFILE", f"no profile is called {setting.profile!r}", f"write one of {', '.join(PROFILES)}")])
+
+
+@dataclass(frozen=True)
+class Together:
+    """Times of several tables of shapes that are asked at once: `members` are their numbers, `first` the row at which each one's shapes begin."""
+
+    times: Times
+    members: tuple[int, ...]
+    first: tuple[int, ...]
+
+
+def together(parts: Sequence[Times]) -> list[Together]:
+    """Join what can be asked at once: every call works on arrays, and few rows take as long as many. Each row has the times that it has alone."""
+    sorts: dict[Hashable, list[int]] = {}
+    for number, part in enumerate(parts):
+        sort = part.sort if isinstance(part, CalibratedTimes) else None
+        sorts.setdefault(("alone", number) if sort is None else sort, []).append(number)
+    found = []
+    for members in sorts.values():
+        joinable = [part for number in members if isinstance(part := parts[number], CalibratedTimes)]
+        if len(members) > 1:
+            found.append(Together(CalibratedTimes.joined(joinable), tuple(members), tuple(CalibratedTimes.first_rows(joinable))))
+        else:
+            found.append(Together(parts[members[0]], tuple(members), (0,)))
+    return found
 
 
 def evaluate(setting: Setting, shapes: ShapeArrays) -> TimesTable:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.setting import FloatArray, Setting
+from planner.cost.setting import FloatArray, IntArray, Setting, per_row
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,45 @@ def output_tokens(setting: Setting) -> FloatArray:
     return np.maximum(np.asarray(setting.output_tokens, dtype=np.float64), 1.0)
 
 
-def chunk_tokens(setting: Setting) -> FloatArray:
-    """Prompt tokens of a request's largest chunk [tokens]."""
-    return np.minimum(new_prompt_tokens(setting), float(max(setting.max_batched_tokens, 1)))
+@dataclass(frozen=True)
+class Requests:
+    """Lengths of requests and the bound of a chunk [tokens], one of each for all shapes or one a shape [n].
 
+    `new_prompt` are the tokens of a prompt that no prefix cache holds, `outputs` those of an answer, `bound` is max_batched_tokens.
+    """
 
-def chunks(setting: Setting) -> FloatArray:
-    """Steps that one prompt is spread over."""
-    return np.ceil(new_prompt_tokens(setting) / float(max(setting.max_batched_tokens, 1)))
+    new_prompt: FloatArray | float
+    outputs: FloatArray | float
+    bound: FloatArray | float
+
+    @classmethod
+    def of(cls, setting: Setting) -> Requests:
+        """Requests that a setting describes."""
+        return cls(new_prompt_tokens(setting), output_tokens(setting), float(max(setting.max_batched_tokens, 1)))
+
+    def at(self, rows: IntArray) -> Requests:
+        """The same for some of the shapes, in any order and number."""
+        return Requests(per_row(self.new_prompt, rows), per_row(self.outputs, rows), per_row(self.bound, rows))
+
+    @property
+    def chunk(self) -> FloatArray | float:
+        """Prompt tokens of a request's largest chunk [tokens]."""
+        return np.minimum(self.new_prompt, self.bound)
+
+    @property
+    def chunks(self) -> FloatArray:
+        """Steps that one prompt is spread over."""
+        return np.ceil(self.new_prompt / self.bound)
 
 
 def prompt_share(
-    setting: Setting, pass_tokens: FloatArray, data_parallel: FloatArray, passes: FloatArray, before: FloatArray | float = 0.0
+    requests: Requests, pass_tokens: FloatArray, data_parallel: FloatArray, passes: FloatArray, before: FloatArray | float = 0.0
 ) -> PromptShare:
     """Spread the prompt tokens of an average pass over chunks.
 
     Parameters
     ----------
-    setting
+    requests
         Lengths and the bound of a chunk.
     pass_tokens
         Prompt tokens of a stage in the average pass, shape [n].
@@ -76,23 +97,22 @@ def prompt_share(
         prompt and of the prompts that came with it, so that of its beats 1 - (1 - f / n)^(m + n - 1) hold one. Where even that is not enough, chunks grow up to
         max_batched_tokens; what does not fit then waits (`cost.calibrated` lowers the number of decoding sequences).
     """
-    bound = float(max(setting.max_batched_tokens, 1))
-    carried = np.minimum(pass_tokens, bound * data_parallel)
-    chunk = np.minimum(np.maximum(chunk_tokens(setting), carried / data_parallel), bound)
+    carried = np.minimum(pass_tokens, requests.bound * data_parallel)
+    chunk = np.minimum(np.maximum(requests.chunk, carried / data_parallel), requests.bound)
     share = np.minimum(carried / chunk, 1.0)
     piped = np.flatnonzero(passes > 1.0)
     if piped.size:
-        train = np.broadcast_to(chunks(setting) * (1.0 + before), share.shape)[piped]
+        train = np.broadcast_to(requests.chunks * (1.0 + before), share.shape)[piped]
         beats = -np.expm1((passes[piped] + train - 1.0) * np.log1p(-np.minimum(share[piped] / train, 1.0 - 1e-12)))
         share[piped] = np.maximum(beats, share[piped])
     return PromptShare(share=share, rank_tokens=chunk, stage_tokens=np.maximum(carried, chunk))
 
 
-def most_decoding(setting: Setting, batch: FloatArray, passes: FloatArray, data_parallel: FloatArray) -> FloatArray:
+def most_decoding(requests: Requests, batch: FloatArray, passes: FloatArray, data_parallel: FloatArray) -> FloatArray:
     """Most sequences of `batch` that can decode at once when every pass carries a full chunk, per shape [n].
 
     Each request needs S' prompt tokens for `out` steps; with more sequences decoding than the prompts taken up can replace, some would run dry.
     """
-    bound = float(max(setting.max_batched_tokens, 1)) * data_parallel * passes
+    bound = requests.bound * data_parallel * passes
     others = np.maximum(1.0 - 1.0 / batch, 1e-12)
-    return np.maximum(bound * output_tokens(setting) / (new_prompt_tokens(setting) * others), 1.0)
+    return np.maximum(bound * requests.outputs / (requests.new_prompt * others), 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +18,7 @@ from planner.topology.paths import LinkPath
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-__all__ = ["FloatArray", "IntArray", "Precision", "Setting", "ShapeArrays", "TimesTable"]
+__all__ = ["FloatArray", "IntArray", "Precision", "Setting", "ShapeArrays", "TimesTable", "joined_shapes", "per_row"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ class ShapeArrays:
         """Some of the shapes, in any order and number."""
         return ShapeArrays(**{name: getattr(self, name)[rows] for name in ShapeArrays.__dataclass_fields__})
 
+    @cached_property
+    def key(self) -> bytes:
+        """All numbers, the same for equal shapes in the same order."""
+        return np.stack([getattr(self, name) for name in ShapeArrays.__dataclass_fields__]).tobytes()
+
 
 @dataclass(frozen=True)
 class TimesTable:
@@ -98,3 +104,17 @@ class TimesTable:
     bubble: FloatArray
     throughput: FloatArray
     algorithm: NDArray[np.str_]
+
+    def at(self, rows: slice) -> TimesTable:
+        """Times of some of the shapes."""
+        return TimesTable(**{name: getattr(self, name)[rows] for name in TimesTable.__dataclass_fields__})
+
+
+def joined_shapes(parts: Sequence[ShapeArrays]) -> ShapeArrays:
+    """Shapes of several tables, one after the other."""
+    return ShapeArrays(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in ShapeArrays.__dataclass_fields__})
+
+
+def per_row(values: FloatArray | float, rows: IntArray) -> FloatArray | float:
+    """Values of some shapes, in any order and number; one that is the same for all shapes stays one."""
+    return values[rows] if isinstance(values, np.ndarray) and values.ndim else values

@@ -15,7 +15,7 @@ from planner.cost.compute import Matrices, kernel_dtype, layer_matrices, matrice
 from planner.cost.decode import attention_seconds, prompt_attention_seconds
 from planner.cost.pipeline_split import distinct_splits
 from planner.cost.prefill import new_prompt_tokens, output_tokens
-from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays
+from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays, per_row
 from planner.cost.tensor import EXPERT_SPLITS
 from planner.cost.tensors import layer_tensors
 
@@ -38,8 +38,8 @@ class LayerTerms:
     prompt_attend: FloatArray
     reductions: FloatArray
     exchanges: FloatArray
-    layer: float
-    prompt_layer: float
+    layer: FloatArray | float
+    prompt_layer: FloatArray | float
     adapters: AdapterTerms | None = None
 
     def at(self, rows: IntArray) -> LayerTerms:
@@ -51,8 +51,8 @@ class LayerTerms:
             self.prompt_attend[rows],
             self.reductions[rows],
             self.exchanges[rows],
-            self.layer,
-            self.prompt_layer,
+            per_row(self.layer, rows),
+            per_row(self.prompt_layer, rows),
             None if self.adapters is None else self.adapters.at(rows),
         )
 

@@ -7,7 +7,7 @@ faster algorithm for more bytes it could pad a smaller message, and a smaller ba
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -47,7 +47,7 @@ def _rising(times: FloatArray, names: NDArray[np.str_]) -> Curve:
     return Curve(rising, np.append(np.diff(rising) / np.diff(_LOG_SIZES), 0.0), codes, labels)
 
 
-_NOTHING: Final = _rising(np.zeros(_LOG_SIZES.shape), np.full(_LOG_SIZES.shape, "none"))
+NOTHING: Final = _rising(np.zeros(_LOG_SIZES.shape), np.full(_LOG_SIZES.shape, "none"))
 
 
 @lru_cache(maxsize=1024)
@@ -108,13 +108,35 @@ def token_bytes(setting: Setting) -> float:
 
 @dataclass(frozen=True)
 class Curves:
-    """The curve of what the groups of every shape run, all in one table: `start` [n] is where the curve of a shape begins in it."""
+    """The curve of what the groups of every shape run, all `found` ones in one table: `start` [n] is where the curve of a shape begins in it."""
 
     start: IntArray
+    found: tuple[Curve, ...]
     times: FloatArray
     slopes: FloatArray
     codes: IntArray
     labels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, found: Sequence[Curve], where: IntArray) -> Curves:
+        """Curves of shapes that have those numbered `where` [n]; the table holds each curve once."""
+        different = {id(curve): curve for curve in found}
+        number = {identity: index for index, identity in enumerate(different)}
+        table = tuple(different.values())
+        offsets = np.cumsum([0, *(len(one.labels) for one in table)]).tolist()
+        return cls(
+            start=np.array([number[id(curve)] for curve in found], dtype=np.int64)[where] * _LOG_SIZES.size,
+            found=table,
+            times=np.concatenate([one.times for one in table]),
+            slopes=np.concatenate([one.slopes for one in table]),
+            codes=np.concatenate([one.codes + offset for one, offset in zip(table, offsets, strict=False)]),
+            labels=tuple(chain.from_iterable(one.labels for one in table)),
+        )
+
+    @property
+    def where(self) -> IntArray:
+        """Which of `found` every shape has [n]."""
+        return self.start // _LOG_SIZES.size
 
     def at(self, rows: IntArray) -> Curves:
         """The same for some of the shapes."""
@@ -154,17 +176,10 @@ def _curves(
         path = setting.paths[at]
         over = min(max(over, 2), count) if path.across_scopes else 1
         if not code:
-            found.append(_NOTHING)
+            found.append(NOTHING)
         else:
             found.append(curve(_inner(setting), path, count, over) if path.across_scopes else curve(path, None, count, over))
-    offsets = np.cumsum([0, *(len(one.labels) for one in found)])
-    return Curves(
-        start=where * _LOG_SIZES.size,
-        times=np.concatenate([one.times for one in found]),
-        slopes=np.concatenate([one.slopes for one in found]),
-        codes=np.concatenate([one.codes + offset for one, offset in zip(found, offsets.tolist(), strict=False)]),
-        labels=tuple(chain.from_iterable(one.labels for one in found)),
-    )
+    return Curves.of(found, where)
 
 
 @dataclass(frozen=True)

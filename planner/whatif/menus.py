@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from planner.candidates.columns import Evaluated, evaluate_table, layout_table, most_sequences
+from planner.candidates.columns import Evaluated, Found, Query, Question, evaluate_tables, layout_tables, most_sequences
 from planner.candidates.degrees import Layout
 from planner.candidates.settings import PoolSetting
 from planner.plan.shape import Rejection, Shape
@@ -65,29 +65,48 @@ class MenuMemory:
 
     def __init__(self) -> None:
         self._tables: Recent[Evaluated] = Recent()
-        self._menus: Recent[tuple[list[Shape], list[Rejection]]] = Recent()
+        self._menus: Recent[Found] = Recent()
         self._identities: dict[int, tuple[Any, str]] = {}
         self.reused = 0
         self.evaluated = 0
 
-    def evaluate(
-        self, context: PoolSetting, grid: Sequence[Layout], price_per_gpu: float | None, every_batch: bool
-    ) -> tuple[list[Shape], list[Rejection]]:
-        """Shapes and rejections of `grid`, as `evaluate_layouts` would give them."""
-        if not grid:
-            return [], []
-        setting = (*self._setting_key(context), _grid_key(grid))
-        table = self._tables.get(setting) or self._tables.put(setting, layout_table(context, grid))
-        most = most_sequences(context, table)
-        key = (setting, most.tobytes(), context.targets, context.concurrency is None, every_batch)
-        found = self._menus.get(key)
-        if found is None:
-            self.evaluated += 1
-            found = self._menus.put(key, evaluate_table(context, table, np.array(most), price_per_gpu, every_batch))
-        else:
-            self.reused += 1
-        shapes, refused = found
-        return [self._priced(shape, context, price_per_gpu) for shape in shapes], [self._placed(item, context) for item in refused]
+    def evaluate(self, questions: Sequence[Question]) -> list[Found]:
+        """Shapes and rejections of every question, as `evaluate_layouts` would give them."""
+        asked = [question for question in questions if question.grid]
+        known: dict[Hashable, Found] = {}
+        missing: dict[Hashable, Query] = {}
+        keys: list[Hashable] = []
+        for question, (setting, table) in zip(asked, self._tables_of(asked), strict=True):
+            context = question.context
+            most = most_sequences(context, table)
+            key: Hashable = (setting, most.tobytes(), context.targets, context.concurrency is None, question.every_batch)
+            keys.append(key)
+            found = known.get(key) or self._menus.get(key)
+            if found is not None:
+                known[key] = found
+            if found is not None or key in missing:
+                self.reused += 1
+            else:
+                self.evaluated += 1
+                missing[key] = Query(context, table, most, question.price_per_gpu, question.every_batch)
+        for key, evaluated in zip(missing, evaluate_tables([*missing.values()]), strict=True):
+            known[key] = self._menus.put(key, evaluated)
+        remaining = iter(keys)
+        return [self._told(question, known[next(remaining)]) if question.grid else ([], []) for question in questions]
+
+    def _tables_of(self, questions: Sequence[Question]) -> list[tuple[Hashable, Evaluated]]:
+        """Layouts of every question with their memory, by all that it depends on."""
+        keys = [(*self._setting_key(question.context), _grid_key(question.grid)) for question in questions]
+        tables = {key: table for key in keys if (table := self._tables.get(key)) is not None}
+        missing = {key: question for key, question in zip(keys, questions, strict=True) if key not in tables}
+        for key, table in zip(missing, layout_tables([question[:2] for question in missing.values()]), strict=True):
+            tables[key] = self._tables.put(key, table)
+        return [(key, tables[key]) for key in keys]
+
+    def _told(self, question: Question, found: Found) -> Found:
+        """What was found of the same layouts, as shapes and rejections of this question."""
+        context, price = question.context, question.price_per_gpu
+        return [self._priced(shape, context, price) for shape in found[0]], [self._placed(item, context) for item in found[1]]
 
     def _setting_key(self, context: PoolSetting) -> tuple[Hashable, ...]:
         """All that the memory and the times of a layout depend on."""

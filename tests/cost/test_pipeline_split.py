@@ -10,7 +10,7 @@ import pytest
 from planner.catalog.models import model
 from planner.cost import pipeline_split
 from planner.cost.memory import memory
-from planner.cost.pipeline_split import pipeline_splits
+from planner.cost.pipeline_split import pipeline_splits, remember_splits
 from planner.cost.setting import ShapeArrays
 from planner.cost.steps import stage_sorts, stages
 from tests.cases.fitting import card, setting_of
@@ -61,6 +61,40 @@ def test_shapes_asked_together_are_split_as_each_alone(gpu, monkeypatch):
     monkeypatch.setattr(pipeline_split, "_REMEMBERED", {})
     assert together == tuple(pipeline_splits(setting, shapes_of(row))[0] for row in rows)
     assert [len(split) for split in together] == [row[1] for row in rows]
+
+
+def test_many_settings_are_split_as_each_alone(monkeypatch):
+    """Models of as many layers are balanced side by side, whatever the order, and in blocks of few rows."""
+    rows = ((1, 2, 1, 1, 1), (2, 16, 1, 1, 1), (4, 3, 1, 1, 1), (1, 1, 1, 1, 1), (2, 5, 1, 1, 1))
+    questions = [
+        (setting_of(model(name), card(gpu), prompt=prompt), shapes_of(*rows[start:]))
+        for start, (name, gpu, prompt) in enumerate(
+            [
+                ("llama-3.1-70b", "l4-24gb", 1024),
+                ("llama-3.1-8b", "h200-sxm-141gb", 512),
+                ("llama-3.1-70b-fp8", "l4-24gb", 9000),
+                ("gpt-oss-20b", "l4-24gb", 512),
+                ("llama-3.1-70b", "l4-24gb", 1024),
+            ]
+        )
+    ]
+    monkeypatch.setattr(pipeline_split, "_REMEMBERED", {})
+    alone = [pipeline_splits(setting, shapes) for setting, shapes in questions]
+    monkeypatch.setattr(pipeline_split, "_REMEMBERED", {})
+    monkeypatch.setattr(pipeline_split, "BLOCK", 3)
+    remember_splits(questions)
+    monkeypatch.setattr(pipeline_split, "_balanced", None)  # nothing is left to balance
+    assert alone == [pipeline_splits(setting, shapes) for setting, shapes in questions]
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    setting = setting_of(model("llama-3.1-8b"), card("l4-24gb"))
+    monkeypatch.setattr(pipeline_split, "_REMEMBERED", {})
+    monkeypatch.setattr(pipeline_split, "MOST_REMEMBERED", 3)
+    asked = [(1, stages, 1, 1, 1) for stages in range(2, 7)]
+    found = [pipeline_splits(setting, shapes_of(row))[0] for row in asked]
+    assert sum(map(len, pipeline_split._REMEMBERED.values())) <= 3
+    assert tuple(found) == pipeline_splits(setting, shapes_of(*asked))
 
 
 def test_more_stages_than_layers_are_one_layer_each():
