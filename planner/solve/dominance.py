@@ -95,15 +95,14 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
     else:
         return keep
     for deployment, limits in enumerate(instance.limits):
-        if limits.one_shape:
-            # Replicas on other pools, or those that run, would keep the form that was replaced here.
-            continue
         # Copies of a smaller shape keep what survives a failure, as they use GPUs of the larger only, but they are more replicas.
         one_for_one = limits.maximum is not None or instance.rules_of(deployment).spread is not None
         if one_for_one and instance.slicing_of(deployment) is not None:
             continue
         by_pool: dict[int, list[int]] = {}
         own = np.flatnonzero((columns.deployment == deployment) & ~instance.kept & ~instance.spare)
+        if limits.one_shape:
+            own = own[_at_home(instance, deployment, own)]
         sliced = instance.slicing_of(deployment) is not None
         for shape in own[keep[own]].tolist() if sliced else _best_of_equals(instance, own, keep, ties, worst):
             by_pool.setdefault(int(columns.pool[shape]), []).append(shape)
@@ -118,6 +117,18 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
         # Copies of a winner fit into the spares of the shape they stand in for, so that spares need no shapes but those of what is left.
         keep &= ~instance.spare | np.isin(columns.spare_of, instance.source[keep & ~instance.spare])
     return keep
+
+
+def _at_home(instance: Instance, deployment: int, shapes: IntArray) -> BoolArray:
+    """Mask of the shapes whose form exists on their pool only [shapes].
+
+    All replicas of such a form can give way to another form at once; others, on further pools or running already, would keep the form that was replaced here.
+    """
+    columns, own = instance.shapes, instance.of_deployment(deployment)
+    where = np.unique(np.column_stack((columns.form[own], columns.pool[own], instance.kept[own])), axis=0)
+    forms, times = np.unique(where[:, 0], return_counts=True)
+    home: BoolArray = np.isin(columns.form[shapes], forms[times == 1])
+    return home
 
 
 def _best_of_equals(instance: Instance, shapes: IntArray, keep: BoolArray, ties: bool, worst: IntArray | None) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,3 +72,18 @@ def test_what_leaves_has_a_stand_in_that_stays_and_what_stays_has_none(rows, tie
         else:
             # Of shapes equal in everything the first stays.
             assert not any(keep[other] and not replaced(mine, rows[other], ties) for other in stand_ins)
+
+
+@given(rows=ROWS)
+def test_of_one_shape_for_all_a_form_leaves_that_exists_on_one_pool_only(rows):
+    """Replicas on the other pool would keep the form: it stays with all its shapes, and the others leave as ever, for stand-ins among themselves."""
+    question = replace(instance_of(rows), limits=(ReplicaLimits(one_shape=True),))
+    assert worth_keeping(question).tolist() == worth_keeping(replace(question, limits=(ReplicaLimits(),))).tolist()
+    pairs = replace(question, shapes=replace(question.shapes, form=np.arange(len(rows)) // 2))
+    pools = question.shapes.pool.tolist()
+    keep = worth_keeping(pairs).tolist()
+    shared = [len(set(pools[row // 2 * 2 : row // 2 * 2 + 2])) == 2 for row in range(len(rows))]
+    assert all(kept for kept, both in zip(keep, shared, strict=True) if both)
+    alone = [row for row, both in enumerate(shared) if not both]
+    if alone:
+        assert [keep[row] for row in alone] == worth_keeping(instance_of([rows[row] for row in alone])).tolist()

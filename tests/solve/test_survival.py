@@ -16,11 +16,12 @@ from benchmarks.fleets import surviving
 from planner.plan.outcome import Status
 from planner.solve import cpsat
 from planner.solve.dominance import worth_keeping
-from planner.solve.instance import Budget, Container, DeploymentRules, Instance, ReplicaLimits, Resilience, Spread
+from planner.solve.instance import Budget, Container, DeploymentRules, Instance, ReplicaLimits, Resilience
 from planner.solve.objectives import decide
 from planner.solve.options import SolveOptions
 from planner.solve.rules import RULES
 from planner.solve.search import Search
+from planner.solve.seating import Placed
 from planner.solve.stages import expression
 from planner.solve.survival.fitting import refit
 from planner.solve.survival.packing import packable
@@ -57,6 +58,31 @@ def assert_survives(instance: Instance, placed: object, counts: tuple[int, ...])
         rule = instance.rules_of(deployment).resilience
         assert rule is not None
         assert served[deployment] - gone >= rule.keep * int(instance.loads[deployment])
+    assert_limits(instance, placed, counts)
+
+
+def assert_limits(instance: Instance, placed: tuple[Placed, ...], counts: tuple[int, ...]) -> None:
+    """Count the replicas of every deployment, their forms, and those on nodes that it may not use."""
+    columns = instance.shapes
+    for deployment, limits in enumerate(instance.limits):
+        own = instance.of_deployment(deployment)
+        number = sum(counts[shape] for shape in own.tolist())
+        assert limits.minimum <= number
+        assert limits.maximum is None or number <= limits.maximum
+        assert not limits.one_shape or len({int(columns.form[shape]) for shape in own.tolist() if counts[shape]}) <= 1
+    beside: Counter[tuple[int, int]] = Counter()
+    for replica in placed:
+        rules = instance.rules_of(int(columns.deployment[replica.shape]))
+        only, spread = rules.only, rules.spread
+        allowed = instance.pools[int(columns.pool[replica.shape])].domains[only] if only else None
+        assert allowed is None or all(allowed[group.scope][0] == 1 for group in replica.groups)
+        if spread is not None:
+            domains = instance.pools[int(columns.pool[replica.shape])].domains[spread.kind]
+            beside.update({(int(columns.deployment[replica.shape]), domains[group.scope][0]) for group in replica.groups})
+    for (deployment, _), number in beside.items():
+        most = instance.rules_of(deployment).spread
+        assert most is not None
+        assert number <= most.most
 
 
 def agrees(question: Instance) -> Status | None:
@@ -166,10 +192,7 @@ def test_a_budget_is_kept():
 @pytest.mark.parametrize(
     "change",
     [
-        {"limits": (ReplicaLimits(minimum=2),)},
-        {"limits": (ReplicaLimits(one_shape=True),)},
         {"objective": "throughput"},
-        {"rules": (DeploymentRules(Spread("leaf"), Resilience("leaf")),)},
         {"rules": (DeploymentRules(resilience=Resilience("leaf"), may_go_unserved=Fraction(1, 2)),)},
         {"rules": (DeploymentRules(),)},
     ],
@@ -181,11 +204,15 @@ def test_other_rules_are_left_to_the_whole_program(change: dict[str, object]):
     assert not covered(replace(question, **change))
 
 
-def fits(items: list[int], bins: int, size: int) -> bool:
+def fits(items: list[int], bins: int, size: int, each: int) -> bool:
     """Every way to give each item a bin."""
     ways = product(range(bins), repeat=len(items))
     return any(
-        all(sum(item for item, chosen in zip(items, way, strict=True) if chosen == one) <= size for one in range(bins)) for way in ways
+        all(
+            sum(item for item, chosen in zip(items, way, strict=True) if chosen == one) <= size and way.count(one) <= each
+            for one in range(bins)
+        )
+        for way in ways
     )
 
 
@@ -194,9 +221,9 @@ def test_packing_says_no_only_where_there_is_no_way():
     answers = Counter()
     for _ in range(300):
         items = [draw.randint(1, 9) for _ in range(draw.randint(1, 6))]
-        bins, size = draw.randint(1, 3), draw.randint(5, 16)
-        told = packable(tuple(sorted(Counter(items).items(), reverse=True)), bins, size)
-        assert told == fits(items, bins, size)
+        bins, size, each = draw.randint(1, 3), draw.randint(5, 16), draw.choice([2, 3, 10**9])
+        told = packable(tuple(sorted(Counter(items).items(), reverse=True)), bins, size, each)
+        assert told == fits(items, bins, size, each)
         answers[told] += 1
     assert min(answers.values()) >= 30
 
@@ -210,9 +237,9 @@ def test_replicas_that_span_domains_are_placed_by_the_program_too():
     placed = refit(room, counts, Places(missing={0: 3}), 0, LIMITS)
     assert placed is not None
     assert (len(placed.spanning), placed.missing) == (3, {})
-    left, carried = room.used(placed)
-    assert int(left[0].min()) >= 0
-    assert carried[0].tolist() == [5] * 6
+    taken = room.used(placed)
+    assert int(taken.left[0].min()) >= 0
+    assert taken.carried[0].tolist() == [5] * 6
     tight = ask(instance_of([ShapeRow(8, 5, groups=2)], [10], [pool_of([ScopeRow(8) for _ in range(5)])], rules=rules))
     assert refit(Room(tight), counts, Places(missing={0: 3}), 0, LIMITS) is None
 

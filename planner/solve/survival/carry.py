@@ -2,7 +2,7 @@
 
 ::
 
-    forced = n_s - sum_{bins but the tightest} min(slots / groups, floor((T - R) / q_s))
+    forced = n_s - sum_{bins but the tightest} min(slots / groups, floor((T - R) / q_s), most replicas of a domain)
 
 holds where replicas stay inside one bin, so it is used for finding plans and never for a bound.
 """
@@ -36,6 +36,8 @@ def forced(room: Room, parts: Parts, deployment: int, mine: Choices) -> tuple[In
         bins = question.bins[room.pool[shape]]
         held = question.slots(shape) // room.groups[shape]
         # Replicas in every bin by choice: what it holds, and what one domain may.
+        if room.spread(shape)[0] is not None:
+            held = np.minimum(held, room.spread(shape)[1])
         each = np.minimum(held[None, :], (caps // room.capacity[shape])[:, None])
         total = each.sum(axis=1)
         for number, takes in enumerate(room.takes[shape].tolist()):

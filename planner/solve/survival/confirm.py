@@ -112,6 +112,17 @@ def _loads(knapsack: SurvivingKnapsack) -> tuple[Program, list[int], int | None]
     counts = [program.add_variable(0, limit) for limit in knapsack.limits]
     served = dict(zip(counts, knapsack.capacities, strict=True))
     program.add_row("load", served, lower=knapsack.asked)
+    if knapsack.minimum:
+        program.add_row("replicas", dict.fromkeys(counts, 1), lower=knapsack.minimum)
+    for cap in knapsack.caps:
+        program.add_row("replicas", {counts[i]: 1 for i in sorted(cap.shapes)}, upper=cap.most)
+    switches = [program.add_variable(0, 1) for _ in knapsack.families]
+    for switch, family in zip(switches, knapsack.families, strict=True):
+        for i in family:
+            if knapsack.limits[i]:
+                program.add_row("replicas", {counts[i]: 1, switch: -knapsack.limits[i]}, upper=0)
+    if switches:
+        program.add_row("replicas", dict.fromkeys(switches, 1), upper=1)
     if not knapsack.rest:
         return program, counts, None
     loss = program.add_variable(0, sum(q * limit for q, limit in zip(knapsack.capacities, knapsack.limits, strict=True)))

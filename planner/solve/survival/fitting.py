@@ -86,6 +86,15 @@ class _Sites:
                 terms.setdefault((self.room.deployment[shape], int(domain[chosen])), {})[variable] = self.room.capacity[shape]
         return terms
 
+    def standing(self) -> dict[tuple[int, int], dict[int, int]]:
+        """Replicas of every deployment in every domain that it spreads over, as linear expressions."""
+        terms: dict[tuple[int, int], dict[int, int]] = {}
+        for (shape, chosen), variable in (*self.of.items(), *self.groups.items()):
+            domain, _ = self.room.spread(shape)
+            if domain is not None:
+                terms.setdefault((self.room.deployment[shape], int(domain[chosen])), {})[variable] = 1
+        return terms
+
     def read(self, values: Sequence[int]) -> Places:
         """Places of a solution; groups of spanning replicas are dealt out container by container, those of one bin together."""
         places = Places({key: values[variable] for key, variable in self.of.items() if values[variable]})
@@ -106,7 +115,7 @@ def refit(room: Room, counts: IntArray, places: Places, pool: int, limits: cpsat
         places.spanning,
         {shape: count for shape, count in places.missing.items() if room.pool[shape] != pool},
     )
-    left, carried = room.used(kept)
+    taken = room.used(kept)
     wanted = counts.copy()
     for shape, _ in places.spanning:
         wanted[shape] -= 1
@@ -116,13 +125,18 @@ def refit(room: Room, counts: IntArray, places: Places, pool: int, limits: cpsat
         program.add_row("count", sites.add(shape, int(wanted[shape])), lower=int(wanted[shape]), upper=int(wanted[shape]))
     if len(program.lower) > PLACES:
         return None
-    sites.nested(pool, left[pool])
+    sites.nested(pool, taken.left[pool])
     caps = room.caps(counts)
     for (deployment, label), row in sites.carried().items():
-        room_left = caps[deployment] - int(carried[deployment][label])
+        room_left = caps[deployment] - int(taken.carried[deployment][label])
         if room_left < 0:
             return None
         program.add_row("resilience", row, upper=room_left)
+    for (deployment, label), row in sites.standing().items():
+        room_left = room.apart[deployment][1] - int(taken.replicas[deployment][label])
+        if room_left < 0:
+            return None
+        program.add_row("spread", row, upper=room_left)
     hint = {variable: places.inside.get(key, 0) for key, variable in sites.of.items()}
     found = cpsat.minimise(program, {}, limits, hint)
     if found.values is None:
@@ -169,6 +183,8 @@ def choose_and_place(
         beyond = mine.counts @ room.question.instance.shapes.capacity[parts.shapes[deployment]] - room.question.rest[deployment]
         row.update({variable: -int(cap) for variable, cap in zip(chosen[deployment], beyond.tolist(), strict=True)})
         program.add_row("resilience", row, upper=0)
+    for (deployment, _), row in sites.standing().items():
+        program.add_row("spread", row, upper=room.apart[deployment][1])
     for line, limit in zip(parts.use, parts.room.tolist(), strict=True):
         row = {}
         for deployment, own in enumerate(chosen):

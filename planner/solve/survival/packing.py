@@ -8,41 +8,48 @@ from functools import lru_cache
 NODES = 150
 """Nodes after which the search gives up and calls a split possible."""
 
+ANY = 10**9
+"""As many items in a bin as have room."""
+
 Items = tuple[tuple[int, int], ...]
 """Load of one replica and number of such replicas, largest first."""
 
 
 @lru_cache(maxsize=200_000)
-def packable(items: Items, bins: int, size: int) -> bool:
-    """Tell whether items fit into `bins` bins of `size`; False only where that is proved, by an exhaustive search."""
+def packable(items: Items, bins: int, size: int, each: int = ANY) -> bool:
+    """Tell whether items fit into `bins` bins of `size`, at most `each` of them in one; False only where that is proved, by an exhaustive search."""
     total = sum(load * number for load, number in items)
     if not items:
         return True
-    if size < items[0][0] or total > bins * size or any(number > bins * (size // load) for load, number in items):
+    if size < items[0][0] or total > bins * size or any(number > bins * min(each, size // load) for load, number in items):
         return False
-    if len(items) == 1 or _levelled(items, bins, size) or _filled(items, bins, size):
+    if sum(number for _, number in items) > bins * each:
+        return False
+    if len(items) == 1 or _levelled(items, bins, size, each) or _filled(items, bins, size, each):
         return True
-    return _Search([load for load, _ in items], size).run(tuple(number for _, number in items), bins, bins * size - total)
+    return _Search([load for load, _ in items], size, each).run(tuple(number for _, number in items), bins, bins * size - total)
 
 
-def _levelled(items: Items, bins: int, size: int) -> bool:
+def _levelled(items: Items, bins: int, size: int, each: int) -> bool:
     """Give each item to the emptiest bin, largest first."""
-    levels = [0] * min(bins, sum(number for _, number in items))
+    levels = [(0, 0)] * min(bins, sum(number for _, number in items))
     for load, number in items:
         for _ in range(number):
-            heapq.heapreplace(levels, levels[0] + load)
-    return max(levels) <= size
+            level, held = levels[0]
+            heapq.heapreplace(levels, (level + load, held + 1))
+    return max(levels)[0] <= size and max(held for _, held in levels) <= each
 
 
-def _filled(items: Items, bins: int, size: int) -> bool:
+def _filled(items: Items, bins: int, size: int, each: int) -> bool:
     """Fill one bin after another, largest first."""
     left = [number for _, number in items]
     for _ in range(min(bins, sum(left))):
-        room = size
+        room, places = size, each
         for position, (load, _) in enumerate(items):
-            taken = min(left[position], room // load)
+            taken = min(left[position], room // load, places)
             left[position] -= taken
             room -= taken * load
+            places -= taken
         if not any(left):
             return True
     return False
@@ -51,8 +58,8 @@ def _filled(items: Items, bins: int, size: int) -> bool:
 class _Search:
     """Exhaustive search, one bin after another, each with the largest item left in it; gives up as possible."""
 
-    def __init__(self, loads: list[int], size: int) -> None:
-        self.loads, self.size = loads, size
+    def __init__(self, loads: list[int], size: int, each: int) -> None:
+        self.loads, self.size, self.each = loads, size, each
         self.nodes = 0
         self.failed: set[tuple[tuple[int, ...], int]] = set()
 
@@ -92,5 +99,5 @@ class _Search:
             return
         load = self.loads[position]
         least = 1 if position == first else 0
-        for taken in range(min(left[position], room // load), least - 1, -1):
+        for taken in range(min(left[position], room // load, self.each - sum(chosen)), least - 1, -1):
             self._fills(left, position + 1, first, room - taken * load, spare, (*chosen, taken), found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.solve.counts import rest_of
-from planner.solve.instance import NO_RULES, Container, Instance, IntArray, PoolScopes, ReplicaLimits
+from planner.solve.instance import NO_RULES, BoolArray, Container, Instance, IntArray, PoolScopes
 from planner.solve.layout import container_ids
 
 FAR = 10**9
@@ -37,7 +37,7 @@ class PoolBins:
 
 @dataclass(frozen=True)
 class Question:
-    """An instance whose only rules of deployments are losses to survive.
+    """An instance whose deployments survive losses, limit and spread their replicas and use the nodes they may.
 
     `weights` [n] is what the objective counts. `bins` maps a pool to its bins. Of every deployment, `kinds` names the domain that it may lose (empty: nothing), `rest` is what
     must be left. `hosts` [n] counts the domains that can hold something of a shape, and `limits` [n] the replicas that a plan may need. `local` [n] tells the shapes
@@ -54,24 +54,26 @@ class Question:
     local: tuple[bool, ...]
 
     def slots(self, shape: int) -> IntArray:
-        """Groups of a shape that every bin of its pool holds [bins]."""
+        """Groups of a shape that every bin of its pool holds, none where it may not stand [bins]."""
         columns = self.instance.shapes
         found = self.bins[int(columns.pool[shape])]
-        held: IntArray = found.slots[:, found.sizes.index(int(columns.size[shape]))]
+        held: IntArray = found.slots[:, found.sizes.index(int(columns.size[shape]))] * self.allowed(shape)
         return held
+
+    def allowed(self, shape: int) -> BoolArray:
+        """Bins of a shape's pool that its deployment may use [bins]."""
+        return _allowed(self.instance, self.bins[int(self.instance.shapes.pool[shape])], shape)
 
 
 def covered(instance: Instance) -> bool:
-    """Whether counts first and places after answer an instance: cost or GPUs, and no rule of a deployment but losses to survive."""
+    """Whether counts first and places after answer an instance: cost or GPUs, losses to survive, and no rules beside them that speak of more than nodes."""
     if instance.objective not in {"cost", "gpus"} or not any(rules.resilience and rules.kinds for rules in instance.rules):
         return False
     if instance.seats or instance.move_price is not None:
         return False
-    if any(rules.spread or rules.only or rules.may_go_unserved for rules in instance.rules):
+    if any(rules.may_go_unserved for rules in instance.rules):
         return False
-    if any(limits != ReplicaLimits() for limits in instance.limits) or bool(
-        (instance.shapes.within_part & (instance.shapes.size > 1)).any()
-    ):
+    if bool((instance.shapes.within_part & (instance.shapes.size > 1)).any()):
         return False
     if bool((instance.shapes.capacity <= 0).any()) or len(np.unique(instance.shapes.deployment)) < instance.deployments:
         return False
@@ -131,8 +133,8 @@ def _reach(instance: Instance, bins: PoolBins, shape: int, kind: str, rest: int)
     """Domains that can hold something of a shape, replicas that a plan may need, and whether each touches one domain only."""
     columns = instance.shapes
     groups, load = int(columns.groups[shape]), int(instance.loads[columns.deployment[shape]])
-    capacity = int(columns.capacity[shape])
-    held = bins.slots[:, bins.sizes.index(int(columns.size[shape]))]
+    capacity, minimum = int(columns.capacity[shape]), instance.limits[int(columns.deployment[shape])].minimum
+    held = bins.slots[:, bins.sizes.index(int(columns.size[shape]))] * _allowed(instance, bins, shape)
     container = bins.containers[Container(int(columns.container[shape]))] if groups > 1 else np.arange(len(bins))
     ids, slots = summed(container, held)
     most = int((slots // groups).sum())
@@ -140,7 +142,7 @@ def _reach(instance: Instance, bins: PoolBins, shape: int, kind: str, rest: int)
         # Nothing is lost, or a GPU: the largest replica, which may be of any shape.
         largest = int(columns.capacity[instance.of_deployment(int(columns.deployment[shape]))].max())
         needed = load if not rest else max(load, rest + largest)
-        return FAR, min(most, -(-needed // capacity)), True
+        return FAR, min(most, max(minimum, -(-needed // capacity))), True
     domain = bins.domains[kind]
     # A container whose bins all lie in one domain keeps a replica there.
     pairs = np.unique(np.column_stack((container, domain)), axis=0)
@@ -148,12 +150,18 @@ def _reach(instance: Instance, bins: PoolBins, shape: int, kind: str, rest: int)
         # With more of it than this in one domain one replica can go: what is left without the domain stays, and this much is in it besides.
         owners, in_domain = summed(pairs[:, 1], slots // groups)
         own = np.minimum(in_domain, -(-max(rest, load - rest) // capacity))
-        return int((in_domain > 0).sum()), int(own.sum()), True
+        return int((in_domain > 0).sum()), min(most, max(minimum, int(own.sum()))), True
     owners, in_domain = summed(domain, held)
     hosts = int((in_domain > 0).sum())
     # As in `counts`: a replica touches at most as many domains as it has groups.
     touches = min(groups, len(owners))
-    return hosts, min(most, max(-(-load // capacity), (touches + 1) * -(-rest // capacity))), False
+    return hosts, min(most, max(minimum, -(-load // capacity), (touches + 1) * -(-rest // capacity))), False
+
+
+def _allowed(instance: Instance, bins: PoolBins, shape: int) -> BoolArray:
+    """Bins that the deployment of a shape may use [bins]."""
+    only = instance.rules_of(int(instance.shapes.deployment[shape])).only
+    return np.asarray(bins.domains[only] == 1) if only else np.ones(len(bins), dtype=np.bool_)
 
 
 def hosting(question: Question, shapes: Iterable[int], kind: str) -> int:

@@ -148,7 +148,8 @@ class _Search:
                     padded = with_it.copy()
                     padded[:, position] += number
                     more.append(padded)
-            self.listed[deployment] = choices(self.parts, deployment, np.unique(np.concatenate(more), axis=0))
+            listed = np.unique(np.concatenate(more), axis=0)
+            self.listed[deployment] = choices(self.parts, deployment, listed[self._knapsack(deployment).allows(listed)])
             self.level[deployment] = len(LEVELS)
         self.cut = dict.fromkeys(self.cut, 0.0)
         self.spread = [0.0] * len(self.spread)
@@ -293,7 +294,8 @@ class _Search:
         return read.objective, np.array(read.values, dtype=np.int64)
 
     def _together(self) -> None:
-        """Choose counts and places at once, from the best plan so far."""
+        """Choose counts and places at once, from the best plan so far; what single domains lacked says nothing then."""
+        self.per_domain = {}
         view = [self._fitting(deployment, 0) for deployment in range(len(self.listed))]
         if not all(map(len, view)):
             return
