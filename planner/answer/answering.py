@@ -19,7 +19,7 @@ from planner.candidates.kernel_notes import kernel_notes
 from planner.candidates.memory_notes import memory_notes
 from planner.candidates.menu import Menu, build_menu, largest_batches
 from planner.candidates.remembered import Remembered
-from planner.diagnostics import Diagnostic, PlannerError, Severity, errors
+from planner.diagnostics import Diagnostic, Place, PlannerError, Severity, errors
 from planner.interrupts import Interrupts, asked
 from planner.plan.document import PlanDocument
 from planner.plan.outcome import Outcome, Status
@@ -84,8 +84,8 @@ class Answer:
         return explain_degrees(self.loaded, self.menu, self.outcome, parse_degrees(shape), complete="-" in shape)
 
 
-def parse_degrees(words: str) -> Degrees:
-    """Read `tp4-pp2-ep4-dp2`; degrees not named are 1.
+def parse_degrees(words: str, option: str = "") -> Degrees:
+    """Read `tp4-pp2-ep4-dp2`, which `option` gives; degrees not named are 1.
 
     Raises
     ------
@@ -97,7 +97,9 @@ def parse_degrees(words: str) -> Degrees:
     named = {name.lower(): int(number) for name, number in parts}
     if rest or not parts or len(named) != len(parts) or min(named.values()) < 1 or max(named.values()) > 1_000_000:
         message = f"{words!r} is not a shape"
-        raise PlannerError([Diagnostic("SHAPE_NOT_UNDERSTOOD", message, "write it as tp8, tp4-pp2 or tp1-ep8-dp8")])
+        raise PlannerError(
+            [Diagnostic("SHAPE_NOT_UNDERSTOOD", message, "write it as tp8, tp4-pp2 or tp1-ep8-dp8", place=Place(path=option))]
+        )
     return Degrees(named.get("tp", 1), named.get("pp", 1), named.get("ep", 1), named.get("dp", 1))
 
 

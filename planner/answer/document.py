@@ -39,6 +39,7 @@ from planner.plan.document import (
 from planner.plan.outcome import Objective, Outcome
 from planner.plan.shape import Degrees, Rejection
 from planner.problem.load import LoadedProblem
+from planner.topology.pool_names import nodes_of_pools
 
 MOST_REJECTED = 200  # of each deployment; the nearest misses come first
 
@@ -52,6 +53,7 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
     free = [int(fabric.scopes.free[fabric.scopes.pool == pool.index].sum()) for pool in fabric.pools]
     chosen = [replica.shape for replica in outcome.replicas]
     keeps = [0.0 if deployment.resilience is None else deployment.resilience.keep for deployment in problem.deployments]
+    of_nodes = nodes_of_pools(fabric)
     others = ranked_alternatives(menu, chosen, problem.objective, free, priced=priced, keeps=keeps)
     changed = changes(loaded, outcome)
     deployments = _deployments(loaded, menu, outcome, gpu_names, priced, changed)
@@ -70,7 +72,7 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
         alternatives=tuple(
             AlternativeDocument(
                 deployment=names[other.shape.deployment],
-                shape=shape_document(other.shape, gpu_names),
+                shape=shape_document(other.shape, gpu_names).model_copy(update={"nodes": of_nodes[other.shape.pool]}),
                 replicas=other.replicas,
                 gpus=other.gpus,
                 price_per_hour=other.price,
@@ -80,7 +82,7 @@ def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings:
             )
             for other in others
         ),
-        rejected=tuple(_rejected(menu.rejected, names, gpu_names)),
+        rejected=tuple(_rejected(menu.rejected, names, gpu_names, of_nodes)),
         binding=binding_limits(loaded, menu, outcome) if outcome.has_plan else (),
         checks=_checks(menu, outcome, names),
         sources=plan_sources(menu, outcome, names),
@@ -186,7 +188,9 @@ def replica_prices(loaded: LoadedProblem, outcome: Outcome) -> list[float]:
     return prices
 
 
-def _rejected(rejected: Iterable[Rejection], names: Sequence[str], gpu_names: Sequence[str]) -> Iterable[RejectedDocument]:
+def _rejected(
+    rejected: Iterable[Rejection], names: Sequence[str], gpu_names: Sequence[str], of_nodes: Sequence[str]
+) -> Iterable[RejectedDocument]:
     """Rejections of each deployment, nearest misses first, one for each set of degrees, pool and code."""
     for deployment, name in enumerate(names):
         seen: set[tuple[int, Degrees, str, str]] = set()
@@ -207,6 +211,9 @@ def _rejected(rejected: Iterable[Rejection], names: Sequence[str], gpu_names: Se
                     dp=degrees.data_parallel,
                     batch=0,
                     locality=item.locality,
+                    weights_dtype=item.weights_dtype,
+                    kv_dtype=item.kv_dtype,
+                    nodes=of_nodes[item.pool],
                 ),
                 code=item.code,
                 message=item.message,

@@ -103,13 +103,14 @@ def _reason(shape: Shape, count: int, free: int, base: _Base | None, load: float
     """Say in a few words what the plan has that this shape has not."""
     gpus, price, serves = count * shape.degrees.gpus, count * shape.price, count * shape.capacity / load
     if gpus > free:
-        return f"needs {gpus} GPUs, {free} are free"
+        return f"needs {gpus} GPU{'s' if gpus > 1 else ''}, {free} {'is' if free == 1 else 'are'} free"
     if base is None:
         return "possible by itself"
     words = []
     dearer = priced and price > base.price + SAME_PRICE
     if dearer:
-        words.append(f"dearer: {gpus} GPUs instead of {base.gpus}" if gpus > base.gpus else f"dearer: {gpus} GPUs at a higher price")
+        counted = f"{gpus} GPU{'s' if gpus > 1 else ''}"
+        words.append(f"dearer: {counted} instead of {base.gpus}" if gpus > base.gpus else f"dearer: {counted} at a higher price")
     elif gpus > base.gpus:
         words.append(f"{gpus} GPUs instead of {base.gpus}")
     slower = (shape.times.tpot - base.tpot) * 1e3

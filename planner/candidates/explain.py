@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 from planner.candidates.alternatives import replicas_for
 from planner.candidates.menu import Menu
 from planner.plan.outcome import Outcome
 from planner.plan.shape import Degrees
 from planner.problem.load import LoadedProblem
+from planner.quantities import format_money
+from planner.topology.pool_names import pools_in_words
 
 
 def explain_degrees(loaded: LoadedProblem, menu: Menu, outcome: Outcome, degrees: Degrees, complete: bool) -> list[str]:
     """One or more lines for each deployment; `complete` = only exactly these degrees, else every shape of this tensor parallelism."""
     lines = []
+    pools, currency = pools_in_words(loaded.fabric), loaded.fabric.currency
     for index, deployment in enumerate(loaded.problem.deployments):
         chosen = [replica.shape for replica in outcome.replicas if replica.shape.deployment == index]
         wanted = [shape for shape in menu.shapes if shape.deployment == index and _matches(shape.degrees, degrees, complete)]
@@ -23,22 +28,26 @@ def explain_degrees(loaded: LoadedProblem, menu: Menu, outcome: Outcome, degrees
         if wanted:
             best = min(wanted, key=lambda shape: (replicas_for(shape, menu.loads[index]) * shape.price, shape.times.tpot))
             count = replicas_for(best, menu.loads[index])
-            price, own = count * best.price, sum(shape.price for shape in chosen)
-            gpu = loaded.fabric.pools[best.pool].gpu.name
-            words = f"{head} is possible as {best.degrees} on {gpu} with {count} replica{'s' if count > 1 else ''} of batch {best.batch}: "
-            words += f"{count * best.degrees.gpus} GPUs, ${price:.2f}/h, {best.times.tpot * 1e3:.1f} ms a token"
+            price, own = (_priced(amount, currency) for amount in (count * best.price, sum(shape.price for shape in chosen)))
+            gpus = count * best.degrees.gpus
+            words = f"{head} is possible as {best.degrees} on {pools[best.pool]} with {count} replica{'s' if count > 1 else ''} of batch {best.batch}: "
+            words += f"{gpus} GPU{'s' if gpus > 1 else ''}, {price}, {best.times.tpot * 1e3:.1f} ms a token"
             if chosen:
-                words += f"; the plan takes ${own:.2f}/h, {max(shape.times.tpot for shape in chosen) * 1e3:.1f} ms a token"
+                words += f"; the plan takes {own}, {max(shape.times.tpot for shape in chosen) * 1e3:.1f} ms a token"
             lines.append(words)
         seen: set[str] = set()
         for item in sorted(refused, key=lambda item: item.degrees):
-            words = f"{deployment.name}: {item.degrees} on {loaded.fabric.pools[item.pool].gpu.name}: {item.message} [{item.code}]"
+            words = f"{deployment.name}: {item.degrees} on {pools[item.pool]}: {item.message} [{item.code}]"
             if words not in seen:
                 seen.add(words)
                 lines.append(words)
         if not wanted and not refused:
             lines.append(f"{head} was not looked at: it does not fit the degrees allowed or the GPUs there are")
     return lines
+
+
+def _priced(amount: float, currency: str) -> str:
+    return f"{format_money(amount, currency, per='')}/h" if 0 < amount < math.inf else "no price"
 
 
 def _matches(found: Degrees, asked: Degrees, complete: bool) -> bool:

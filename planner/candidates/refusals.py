@@ -83,4 +83,15 @@ def rejection(context: PoolSetting, layout: Layout, code: str, message: str, sho
     """A layout that leaves the menu; a shortfall that is no finite number has no size."""
     size = shortfall if shortfall is None or math.isfinite(shortfall) else None
     locality = context.pool.levels[layout.replica_level]
-    return Rejection(context.deployment, context.pool.index, layout.degrees, locality, code, message, size)
+    formats = context.setting.precision
+    return Rejection(
+        context.deployment,
+        context.pool.index,
+        layout.degrees,
+        locality,
+        code,
+        message,
+        size,
+        weights_dtype=formats.weights,
+        kv_dtype=formats.kv_cache,
+    )

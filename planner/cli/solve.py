@@ -28,7 +28,7 @@ def solve(
     force: str | None = None,
     explain: str | None = None,
     time_limit: str | None = None,
-    gap: float = 0.0,
+    gap: str = "0",
     profile: str | None = None,
     pareto: Annotated[bool, Parameter(negative="")] = False,
     pareto_by: Literal["tpot", "ttft"] | None = None,
@@ -52,7 +52,7 @@ def solve(
     time_limit
         Stop the solver after this long (`30s`); without it the limit is a fixed amount of work, so that answers repeat.
     gap
-        Stop when the plan is proved to be within this share of the best (0.01 = 1 %).
+        Stop when the plan is proved to be within this share of the best (`1%` or 0.01).
     profile
         Physics to use in place of the problem's: `calibrated`, `hockney`, or a profile file that `planner fit` or `planner measure` wrote.
     pareto
@@ -64,11 +64,14 @@ def solve(
     common
         Options of every command.
     """
-    from planner.answer.answering import Options
+    from planner.answer.answering import Options, parse_degrees
+    from planner.cli.limits import seconds_of, share_of
     from planner.interrupts import Interrupts
-    from planner.quantities import Kind, parse_quantity
 
-    seconds = None if time_limit is None else parse_quantity(time_limit, Kind.SECONDS)
+    for option, words in (("--force", force), ("--explain", explain)):
+        if words is not None:
+            parse_degrees(words, option)
+    seconds, share = seconds_of(time_limit), share_of(gap)
     by = pareto_by or ("tpot" if pareto else None)
     watch = Watch(sys.stderr, quiet=common.quiet, verbose=common.verbose, log=log, plain=common.no_color)
     interrupts = Interrupts()
@@ -76,7 +79,7 @@ def solve(
         overrides=override,
         force=force,
         time_limit=seconds,
-        gap=gap,
+        gap=share,
         profile=profile,
         pareto=by,
         progress=watch.progress,

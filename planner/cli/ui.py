@@ -41,13 +41,13 @@ def ui(
     common
         Options of every command.
     """
-    from planner.quantities import Kind, parse_quantity
+    from planner.cli.limits import seconds_of
     from planner.ui.controls import controls_of
     from planner.ui.question import Question
     from planner.ui.server import LOOPBACK, PageServer
     from planner.whatif.patching import open_base
 
-    seconds = None if time_limit is None else parse_quantity(time_limit, Kind.SECONDS)
+    seconds = seconds_of(time_limit)
     base = open_base(problem, override)
     question = Question(problem, override, (), seconds)
     others = host not in LOOPBACK

@@ -43,7 +43,7 @@ def whatif(
     jobs: int | None = None,
     store: Path | None = None,
     time_limit: str | None = None,
-    gap: float = 0.0,
+    gap: str = "0",
     as_csv: Annotated[bool, Parameter(name="--csv", negative="")] = False,
     parquet: Path | None = None,
     common: Common = NO_COMMON,
@@ -88,7 +88,7 @@ def whatif(
     time_limit
         Stop each solve after this long (`30s`).
     gap
-        Stop each solve when its plan is proved to be within this share of the best (0.01 = 1 %).
+        Stop each solve when its plan is proved to be within this share of the best (`1%` or 0.01).
     as_csv
         Print comma-separated values, one row a scenario.
     parquet
@@ -96,7 +96,7 @@ def whatif(
     common
         Options of every command.
     """
-    from planner.quantities import Kind, parse_quantity
+    from planner.cli.limits import seconds_of, share_of
     from planner.whatif.solving import Limits
     from planner.whatif.tables import rows_of, write_parquet
     from planner.whatif.what_if import Request, respond
@@ -106,13 +106,12 @@ def whatif(
         max_load=max_load, smallest_fleet=smallest_fleet, growth=growth, worst_failure=worst_failure, buy=bought, node_value=node_value
     )
     asked, questions = _asked(scenarios, [*patch, *(f"lose={name}" for name in lose)], grid, options)
-    seconds = None if time_limit is None else parse_quantity(time_limit, Kind.SECONDS)
     request = Request(
         problem,
         asked,
         questions,
         override,
-        Limits(seconds, gap),
+        Limits(seconds_of(time_limit), share_of(gap)),
         engine,
         address,
         jobs,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from operator import not_
+
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Frozen(BaseModel):
@@ -12,7 +14,7 @@ class Frozen(BaseModel):
 
 
 class ShapeDocument(Frozen):
-    """Degrees and operating point of one replica."""
+    """Degrees and operating point of one replica; `nodes` tells of which nodes it is meant, where others have the same GPUs."""
 
     gpu: str
     tp: int
@@ -24,6 +26,7 @@ class ShapeDocument(Frozen):
     partition: tuple[int, ...] = ()
     weights_dtype: str = ""
     kv_dtype: str = ""
+    nodes: str = Field(default="", exclude_if=not_)
 
 
 class RankDocument(Frozen):

@@ -135,6 +135,7 @@ class Rejection:
     """A shape that left the menu, with the code and the sentence that say why.
 
     `shortfall` orders near misses: how much is missing relative to what was asked (0.03 = 3 % short); None where it has no size.
+    Number formats are told where the reason depends on them.
     """
 
     deployment: int
@@ -145,3 +146,5 @@ class Rejection:
     message: str
     shortfall: float | None = None
     bucket: str = ""  # where only this bucket is not served
+    weights_dtype: str = ""
+    kv_dtype: str = ""

@@ -13,6 +13,7 @@ from planner.topology.inventory import STATES
 
 FREE, TAKEN, FAILED, SPARE = ".", "x", "!", "s"
 MOST_LINES = 48
+NO_LEAF = "no leaf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +101,13 @@ def grid_text(plan: PlanDocument, fabric: Fabric) -> list[str]:
     lines = folded(node_lines(plan, fabric))
     shown = lines[:MOST_LINES]
     leaf_width = max((len(line.leaf) for line in shown), default=0)
+    leaf_width = max(leaf_width, len(NO_LEAF)) if leaf_width and any(not line.leaf for line in shown) else leaf_width
     node_width = max((len(line.node) for line in shown), default=0)
     cell_width = max((len(cell) for line in shown for cell in line.cells), default=1)
     text = []
     previous = None
     for line in shown:
-        leaf = line.leaf if line.leaf != previous else ""
+        leaf = "" if line.leaf == previous else line.leaf or (NO_LEAF if leaf_width else "")
         previous = line.leaf
         cells = " ".join(cell.rjust(cell_width) for cell in line.cells)
         text.append(f"{leaf:<{leaf_width}}  {line.node:<{node_width}}  [{cells}] {line.words}".strip(" "))

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
-from planner.plan.document import CheckDocument, DeploymentDocument, PlanDocument, RejectedDocument, ReplicaDocument, SourceDocument
+from planner.plan.document import (
+    CheckDocument,
+    DeploymentDocument,
+    PlanDocument,
+    RejectedDocument,
+    ReplicaDocument,
+    ShapeDocument,
+    SourceDocument,
+)
 from planner.report.buckets import bucket_lines
 from planner.report.current import change_words, current_lines
 from planner.report.grid import grid_text
@@ -113,17 +121,33 @@ def deployment_lines(
             f"{shape.weights_dtype} weights, {shape.kv_dtype} KV",
             engine,
             f"{shape_words(shape.tp, shape.pp, shape.ep, shape.dp)}, {quantity_of(len(replicas), 'replica')}{change_words(replicas)}",
-            f"{gpus} of {plan.gpus_total} GPUs ({shape.gpu})",
+            f"{gpus} of {plan.gpus_total} GPUs ({shape.gpu}{_on_nodes(replicas, deployment)})",
             per_hour(price, plan.currency),
         ]
-        if deployment.usd_per_million_output_tokens is not None:
-            parts.append(f"{money(deployment.usd_per_million_output_tokens, plan.currency)} per 1M output tokens")
+        if deployment.usd_per_million_output_tokens is not None and index == 0:
+            together = " by all of them" if len(groups) > 1 else ""
+            parts.append(f"{money(deployment.usd_per_million_output_tokens, plan.currency)} per 1M output tokens{together}")
         yield f"{name:<{width}}   {' · '.join(parts)}"
         for line in (*_figures(replica, deployment, targets), *bucket_lines(replicas, deployment.load_unit)):
             yield f"  {line}"
     for line in spare_lines(deployment, plan.currency):
         yield f"  {line}"
     yield ""
+
+
+def _on_nodes(replicas: Sequence[ReplicaDocument], deployment: DeploymentDocument) -> str:
+    """Where a group of replicas is, where another of the same deployment has the same degrees on the same kind of GPU."""
+    shape = replicas[0].shape
+    alike = {
+        one.shape
+        for one in deployment.replicas
+        if (one.shape.gpu, one.shape.tp, one.shape.pp, one.shape.ep, one.shape.dp) == (shape.gpu, shape.tp, shape.pp, shape.ep, shape.dp)
+    }
+    elsewhere = any(one.shape == shape and one not in replicas for one in deployment.replicas)
+    if len(alike) == 1 and not elsewhere:
+        return ""
+    nodes = list(dict.fromkeys(rank.node for one in replicas for rank in one.ranks))
+    return f" of {nodes[0]}" + (f" and {len(nodes) - 1} more" if len(nodes) > 1 else "")
 
 
 def _figures(
@@ -173,7 +197,8 @@ def _alternatives(plan: PlanDocument) -> Iterator[str]:
         "next best",
         (
             f"{_owner(plan, other.deployment)}{shape_words(other.shape.tp, other.shape.pp, other.shape.ep, other.shape.dp)} x "
-            f"{other.replicas} on {other.shape.gpu}, {other.gpus} GPUs  {per_hour(other.price_per_hour, plan.currency)}  "
+            f"{other.replicas} on {_where(plan, other.deployment, other.shape)}, {quantity_of(other.gpus, 'GPU')}  "
+            f"{per_hour(other.price_per_hour, plan.currency)}  "
             f"{milliseconds(other.tpot_s)}   {other.reason}"
             for _, other in _first_of_each(((other.deployment, other) for other in plan.alternatives), MOST_ALTERNATIVES)
         ),
@@ -182,24 +207,36 @@ def _alternatives(plan: PlanDocument) -> Iterator[str]:
 
 def _rejected(plan: PlanDocument) -> Iterator[str]:
     """One line for each reason and GPU type of each deployment: the nearest miss in words, the others by their degrees."""
-    groups: dict[tuple[str, str, str], list[RejectedDocument]] = {}
+    groups: dict[tuple[str, str, str, str], list[RejectedDocument]] = {}
     for item in plan.rejected:
-        groups.setdefault((item.deployment, item.code, item.shape.gpu), []).append(item)
+        groups.setdefault((item.deployment, item.code, item.shape.gpu, item.shape.nodes), []).append(item)
     shown = _first_of_each([(group[0].deployment, group) for group in groups.values()], MOST_REJECTED)
     title = "nearest misses" if plan.status == "infeasible" else "not possible"
-    yield from _listed(title, (f"{_owner(plan, name)}{_misses(group)}" for name, group in shown))
+    yield from _listed(title, (f"{_owner(plan, name)}{_misses(plan, group)}" for name, group in shown))
 
 
-def _misses(group: list[RejectedDocument]) -> str:
+def _where(plan: PlanDocument, deployment: str, shape: ShapeDocument) -> str:
+    """GPU type of a shape, with its nodes where others have the same GPUs, and its number formats where those of the deployment differ."""
+    of = f" of {shape.nodes}" if shape.nodes else ""
+    shapes = [replica.shape for item in plan.deployments if item.name == deployment for replica in item.replicas]
+    shapes += [item.shape for item in plan.alternatives if item.deployment == deployment]
+    shapes += [item.shape for item in plan.rejected if item.deployment == deployment]
+    several = len({(one.weights_dtype, one.kv_dtype) for one in shapes if one.weights_dtype}) > 1
+    formats = f" ({shape.weights_dtype} weights, {shape.kv_dtype} KV)" if several and shape.weights_dtype else ""
+    return f"{shape.gpu}{of}{formats}"
+
+
+def _misses(plan: PlanDocument, group: list[RejectedDocument]) -> str:
     nearest, *others = group
-    names = [shape_words(item.shape.tp, item.shape.pp, item.shape.ep, item.shape.dp) for item in others]
+    first = shape_words(nearest.shape.tp, nearest.shape.pp, nearest.shape.ep, nearest.shape.dp)
+    words = dict.fromkeys(shape_words(item.shape.tp, item.shape.pp, item.shape.ep, item.shape.dp) for item in others)
+    names = [name for name in words if name != first]
     more = (
         ""
         if not names
         else f"; also {', '.join(names[:MOST_NAMED])}" + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
     )
-    shape = nearest.shape
-    return f"{shape_words(shape.tp, shape.pp, shape.ep, shape.dp)} on {shape.gpu}: {nearest.message} [{nearest.code}]{more}"
+    return f"{first} on {_where(plan, nearest.deployment, nearest.shape)}: {nearest.message} [{nearest.code}]{more}"
 
 
 def _binding(plan: PlanDocument) -> Iterator[str]:

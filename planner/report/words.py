@@ -55,7 +55,12 @@ def quantity_of(count: int, singular: str, plural: str | None = None) -> str:
 
 def carried_words(capacity: float, load: float, unit: str, *, mixed: bool) -> str:
     """What the replicas of a deployment carry of what was asked; all of them together where their shapes are `mixed`."""
-    return f"{'together they serve' if mixed else 'serves'} {capacity:,.6g} of {load:,.6g} {unit} asked"
+    return f"{'together they serve' if mixed else 'serves'} {_amount(capacity)} of {_amount(load)} {unit} asked"
+
+
+def _amount(value: float) -> str:
+    """Whole from a hundred on, three digits below."""
+    return f"{value:,.0f}" if abs(value) >= 100.0 or value == round(value) else f"{value:,.3g}"
 
 
 def shape_words(tp: int, pp: int, ep: int, dp: int) -> str:

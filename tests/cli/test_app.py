@@ -74,3 +74,26 @@ def test_a_hyphen_reads_standard_input():
     done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert "two-node-h100" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word", "code"),
+    [
+        ("--time-limit", "5", "--time-limit: `5` has no unit", 2),
+        ("--time-limit", "0s", "leaves no time for a plan", 2),
+        ("--gap", "2", "--gap: `2` is more than the whole", 2),
+        ("--gap", "100%", "no share from 0 to below 1", 2),
+        ("--explain", "foo", "--explain: 'foo' is not a shape", 1),
+        ("--force", "tp0", "--force: 'tp0' is not a shape", 1),
+    ],
+)
+def test_a_wrong_limit_is_told_with_its_option_before_anything_is_solved(option, value, word, code, capsys):
+    assert run(["solve", SHIPPED, option, value]) == code
+    captured = capsys.readouterr()
+    assert word in captured.err
+    assert "solving" not in captured.err
+
+
+def test_a_gap_may_be_written_in_percent(capsys):
+    assert run(["solve", SHIPPED, "--gap", "1%", "-q"]) == 0
+    assert "optimal" in capsys.readouterr().out

@@ -44,6 +44,17 @@ def test_shares_read_as_percent():
 
 def test_replicas_of_several_shapes_serve_together():
     assert carried_words(100.0, 90.0, "sequences", mixed=False) == "serves 100 of 90 sequences asked"
-    assert (
-        carried_words(13_528.4, 12_000.0, "output tokens/s", mixed=True) == "together they serve 13,528.4 of 12,000 output tokens/s asked"
-    )
+    assert carried_words(13_528.4, 12_000.0, "output tokens/s", mixed=True) == "together they serve 13,528 of 12,000 output tokens/s asked"
+
+
+@pytest.mark.parametrize(
+    ("capacity", "load", "words"),
+    [
+        (891.057, 600.0, "serves 891 of 600 "),
+        (60.0, 60.0, "serves 60 of 60 "),
+        (2.3456, 1.5, "serves 2.35 of 1.5 "),
+        (2075.57, 2000, "serves 2,076 of 2,000 "),
+    ],
+)
+def test_what_is_carried_has_no_more_digits_than_it_means(capacity, load, words):
+    assert carried_words(capacity, load, "tokens/s", mixed=False).startswith(words)

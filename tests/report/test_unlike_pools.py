@@ -1,0 +1,79 @@
+"""Fleets where one name of a GPU is several kinds of nodes: nothing that is told reads the same and means two things."""
+
+from __future__ import annotations
+
+import pytest
+
+import planner
+from planner.report.terminal import plan_lines
+
+FLEET = """
+name: fleet
+currency: EUR
+nodes:
+  - {name: "h100-[01-02]", gpu: h100-sxm-80gb, gpus: 8, scale_up: nvswitch, nics: {count: 8, speed: 400Gb/s}, leaf: leaf-1, price: 24 EUR/h}
+  - {name: odd, gpu: h100-sxm-80gb, gpus: 3, scale_up: nvswitch, price: 9 EUR/h}
+  - {name: "l40s-[1-3]", gpu: l40s-48gb, gpus: 2, price: 4 EUR/h}
+"""
+PROBLEM = """
+name: alike
+topology: fleet.yaml
+deployments:
+  - name: chat
+    model: llama-3.1-70b
+    precision: any
+    workload: {prompt_tokens: 2000, output_tokens: 400, request_rate: 1.5/s}
+    slo: {tpot: 50ms, ttft: 2s}
+"""
+
+
+@pytest.fixture(scope="module")
+def solution(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fleet")
+    (folder / "fleet.yaml").write_text(FLEET)
+    (folder / "problem.yaml").write_text(PROBLEM)
+    return planner.solve(str(folder / "problem.yaml"))
+
+
+@pytest.fixture(scope="module")
+def lines(solution):
+    return list(plan_lines(solution.plan, solution.problem.fabric, {}))
+
+
+def listed(lines, title):
+    first = lines.index(title) + 1
+    return lines[first : lines.index("", first)]
+
+
+def test_no_two_alternatives_or_misses_have_the_same_name(lines):
+    for title, mark in (("next best", ", "), ("not possible", ": ")):
+        names = [
+            line.split(mark)[0] if title == "next best" else line.split(mark)[0] + line.rsplit("[", 1)[1] for line in listed(lines, title)
+        ]
+        assert len(names) == len(set(names)), names
+
+
+def test_alike_gpus_are_told_by_their_nodes_and_formats_where_they_differ(lines):
+    text = "\n".join((*listed(lines, "next best"), *listed(lines, "not possible")))
+    assert "on h100-sxm-80gb of odd (" in text
+    assert "on h100-sxm-80gb of h100-01 and 1 alike (fp8 weights, fp8 KV)" in text
+    assert "(bf16 weights, bf16 KV): short by" in text
+
+
+def test_nodes_on_no_leaf_are_not_shown_below_one(lines):
+    rows = {line.split("[")[0].split()[-1]: line for line in listed(lines, "placement")}
+    assert rows["odd"].startswith("  no leaf  odd")
+    assert rows["h100-01"].startswith("  leaf-1   h100-01")
+
+
+def test_hosts_without_a_network_are_told_so(solution):
+    messages = [item.message for item in solution.plan.rejected if item.code == "NOT_ENOUGH_GPUS" and item.shape.gpu == "l40s-48gb"]
+    assert messages
+    assert all("no network joins the hosts; the fullest has 2" in message for message in messages)
+
+
+def test_explanations_are_priced_in_the_currency_of_the_fleet(solution):
+    told = solution.explain("tp4")
+    assert any("EUR" in line or "€" in line for line in told)
+    assert not any("$" in line for line in told)
+    assert any("of h100-01 and 1 alike" in line for line in told)
