@@ -17,7 +17,7 @@ from typing import Any
 from planner import interrupts
 from planner.interrupts import Interrupts
 from planner.plan.outcome import Status
-from planner.solve.program import Program, Terms, evaluate
+from planner.solve.program import Program, Terms, evaluate, rounded_up
 from planner.solve.result import Result
 
 NO_LIMIT = 2**63 - 1
@@ -76,7 +76,7 @@ def minimise(
     if not objective or (answer.status == "OPTIMAL" and limits.gap == 0.0):
         return Result(Status.OPTIMAL, answer.values, value, value, work=answer.effort)
     # Bounds of integers round up; the slack forgives the last bits of a double below 2^53.
-    bound = min(value, math.ceil(answer.bound - 1e-6)) if math.isfinite(answer.bound) else None
+    bound = min(value, rounded_up(math.ceil(answer.bound - 1e-6), objective)) if math.isfinite(answer.bound) else None
     if bound == value:
         return Result(Status.OPTIMAL, answer.values, value, value, work=answer.effort)
     return Result(Status.FEASIBLE, answer.values, value, bound, _stopped_by(answer, limits), answer.effort)

@@ -6,9 +6,7 @@ import numpy as np
 
 from planner.solve.buckets import NOT_SERVED
 from planner.solve.instance import BoolArray, Container, Instance, IntArray, ShapeColumns
-
-MOST_PAIRS = 100_000
-"""Pairs of shapes that are compared at once."""
+from planner.solve.one_form import MOST_PAIRS, lasting_forms
 
 
 def dominators(
@@ -97,6 +95,10 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
     for deployment, limits in enumerate(instance.limits):
         # Copies of a smaller shape keep what survives a failure, as they use GPUs of the larger only, but they are more replicas.
         one_for_one = limits.maximum is not None or instance.rules_of(deployment).spread is not None
+        if limits.one_shape and instance.slicing_of(deployment) is None:
+            own = np.flatnonzero((columns.deployment == deployment) & ~instance.kept & ~instance.spare & keep)
+            keep[own] = _lasting_forms(instance, own, ties, worst, one_for_one=one_for_one)
+            continue
         if one_for_one and instance.slicing_of(deployment) is not None:
             continue
         by_pool: dict[int, list[int]] = {}
@@ -129,6 +131,19 @@ def _at_home(instance: Instance, deployment: int, shapes: IntArray) -> BoolArray
     forms, times = np.unique(where[:, 0], return_counts=True)
     home: BoolArray = np.isin(columns.form[shapes], forms[times == 1])
     return home
+
+
+def _lasting_forms(instance: Instance, own: IntArray, ties: bool, worst: IntArray | None, *, one_for_one: bool) -> BoolArray:
+    """Mask of the shapes `own` that stay, of a deployment whose replicas all have one form."""
+    columns = instance.shapes
+    figures = [-columns.capacity, columns.price, *((columns.comm, columns.token_time) if ties else ())]
+    if worst is not None:
+        figures.append(worst)
+
+    def stands_in(losers: IntArray, winners: IntArray) -> BoolArray:
+        return dominators(instance, losers, winners, ties, worst, one_for_one=one_for_one)
+
+    return lasting_forms(instance, own, np.column_stack(figures)[own], stands_in)
 
 
 def _best_of_equals(instance: Instance, shapes: IntArray, keep: BoolArray, ties: bool, worst: IntArray | None) -> list[int]:

@@ -15,7 +15,7 @@ import numpy as np
 from planner import interrupts
 from planner.interrupts import Interrupts
 from planner.plan.outcome import Status
-from planner.solve.program import Program, Terms, evaluate
+from planner.solve.program import Program, Terms, evaluate, rounded_up
 from planner.solve.result import Result
 
 LEAST = 1e-12
@@ -23,6 +23,15 @@ LEAST = 1e-12
 
 WHOLE_BITS, STEP_BITS = 31, 20
 """Bits of the range of a variable up to which it is told as it is, and those that it is told in where it has more."""
+
+NODES = 2_000
+"""Most nodes of one search tree."""
+
+NODE_VARIABLES = 200_000
+"""Nodes times variables of a search that is only a second opinion."""
+
+FEWEST_NODES = 40
+"""Nodes below which such a search is not begun."""
 
 
 def available() -> bool:
@@ -34,6 +43,12 @@ def _step(extent: int) -> float:
     """Step in which a variable is told: a power of two that leaves a wide range `STEP_BITS`."""
     bits = extent.bit_length()
     return 1.0 if bits <= WHOLE_BITS else float(1 << (bits - STEP_BITS))
+
+
+def nodes_for(program: Program) -> int:
+    """Nodes of a search as a second opinion, whose nodes take longer the larger the program is; none where it is not installed or too few are left to be worth the first of them."""
+    nodes = min(NODES, NODE_VARIABLES // max(1, len(program.lower)))
+    return nodes if nodes >= FEWEST_NODES and available() else 0
 
 
 @contextmanager
@@ -53,7 +68,7 @@ def _standard_output_elsewhere(*, log: bool) -> Iterator[None]:
 def minimise(
     program: Program,
     objective: Terms,
-    nodes: int = 2_000,
+    nodes: int = NODES,
     seconds: float | None = None,
     seed: int = 0,
     *,
@@ -122,7 +137,7 @@ def minimise(
         found = float(told.objective_function_value) if status == highspy.HighsModelStatus.kOptimal else math.nan
     if math.isfinite(found) and sound:
         # A floating-point bound is trusted to 1e-9 of itself, never beyond.
-        bound = math.ceil(found - 1e-6 - 1e-9 * abs(found))
+        bound = rounded_up(math.ceil(found - 1e-6 - 1e-9 * abs(found)), objective)
     values = tuple(round(value * step) for value, step in zip(solver.getSolution().col_value, steps, strict=False))
     if told.primal_solution_status == 2 and not program.violated(values):
         value = evaluate(objective, values)

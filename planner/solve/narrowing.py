@@ -7,11 +7,12 @@ with it the counts of every shape in plans up to the value that was found; most 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from planner.solve.decomposition.alone import Alone
 from planner.solve.decomposition.columns import Bound, Generation
 from planner.solve.decomposition.combining import Choices, choices, live_rows, replaced
 from planner.solve.decomposition.joining import combinations
@@ -42,15 +43,24 @@ class Narrowed:
     values: tuple[int, ...] = ()
 
 
-def narrowed(apart: Apart, wide: Model, objective: Terms, upper: int, stages: Sequence[Terms], *, proved: bool) -> Narrowed | None:
+def narrowed(
+    apart: Apart,
+    wide: Model,
+    objective: Terms,
+    upper: int,
+    stages: Sequence[Terms],
+    counts: Mapping[int, int] | None = None,
+    *,
+    proved: bool,
+) -> Narrowed | None:
     """Counts of every shape of a wider program in plans of cost at most `upper`, best in `stages` one after another where that can be told.
 
-    With `proved`, no plan costs less: then no replica of such a plan can be left out, where replicas cost something. None where the bound tells nothing of
+    `counts` by source of the shape are those of one such plan. With `proved`, no plan costs less: then no replica of such a plan can be left out, where replicas cost something. None where the bound tells nothing of
     the wider program.
     """
     if apart.bound is None:
         return None
-    parts = split(wide, objective)
+    parts = split(wide, objective, roughly=True)
     if parts is None:
         return None
     generation = Generation(parts, objective_unit(parts))
@@ -62,15 +72,22 @@ def narrowed(apart: Apart, wide: Model, objective: Terms, upper: int, stages: Se
         found = _best(parts, bound, upper, listed, stages)
         if found is not None:
             return found
-    found_ranges = ranges(parts, bound, bound.chosen, upper, minimal=minimal)
-    return Narrowed(found_ranges.low, found_ranges.high)
+    sources = wide.instance.source.tolist()
+    chosen = [
+        own or (tuple(counts.get(sources[shape], 0) for shape in mine.tolist()) if counts and isinstance(knapsack, Alone) else ())
+        for own, mine, knapsack in zip(bound.chosen, parts.shapes, parts.knapsacks, strict=True)
+    ]
+    found_ranges = ranges(parts, bound, chosen, upper, minimal=minimal)
+    shapes = len(wide.count)
+    return Narrowed(found_ranges.low[:shapes], found_ranges.high[:shapes])
 
 
 def _listed(parts: Parts, bound: Bound, upper: int) -> list[Choices] | None:
     """All minimal choices of every deployment in plans of cost at most `upper`; None where they are too many."""
     found = []
     for deployment, (knapsack, costs) in enumerate(zip(parts.knapsacks, bound.costs(parts), strict=True)):
-        assert isinstance(knapsack, Knapsack)
+        if not isinstance(knapsack, Knapsack):
+            return None
         counts = near(knapsack, costs, bound.least[deployment] + upper * bound.scale - bound.exact, LISTED)
         if counts is None:
             return None

@@ -27,6 +27,10 @@ MONEY_PART = {"latency": 0.25, "throughput": 0.15}
 """Part of the effort for the least money of what is decided already: it only breaks ties."""
 
 
+UNSERVED_PART = 0.25
+"""Part of the effort for what goes unserved at each level of importance."""
+
+
 def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> Decision:
     """Choose the counts of an instance: its objective first, then the tie-breaking stages."""
     pruned = instance.keep(worth_keeping(instance))
@@ -43,7 +47,7 @@ def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> 
     elif search.instance.objective == "throughput" and by_shares(search.instance):
         decision = _throughput(search)
     else:
-        decision = _minimise(search, needed)
+        decision = _minimise(search, needed, search.serving or None)
     if short is not None and decision.status is Status.OPTIMAL:
         # The order of importance comes first: without its proof the rest proves nothing about the whole.
         decision.status, decision.stopped_by = Status.FEASIBLE, short.stopped_by
@@ -67,12 +71,16 @@ def serve_most(search: Search, instance: Instance) -> Result | None:
         left = levels(model)[len(search.promised) :]
         if not left:
             return unfinished
+        search.part = UNSERVED_PART
         result = search.primary("unserved", model, left[0])
+        search.part = None
         if result.values is None or result.objective is None:
             return result
         if not result.closed:
             unfinished = result
         search.promised.append(result.objective)
+        counts = (result.values[variable] for variable in model.count)
+        search.serving = dict(zip(model.instance.source.tolist(), counts, strict=True))
 
 
 def _minimise(search: Search, instance: Instance, known: Mapping[int, int] | None = None) -> Decision:

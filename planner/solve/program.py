@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 Terms = Mapping[int, int]
 """A linear expression: variable index -> integer coefficient."""
@@ -18,6 +19,12 @@ def add_term(terms: dict[int, int], variable: int, coefficient: int) -> None:
 def evaluate(terms: Terms, values: Sequence[int]) -> int:
     """Value of a linear expression at a solution, in exact integers."""
     return sum(coefficient * values[variable] for variable, coefficient in terms.items())
+
+
+def rounded_up(bound: int, objective: Terms) -> int:
+    """Least value that an expression without a constant can have at or above a bound: a multiple of what divides all its coefficients."""
+    step = gcd(*objective.values()) or 1
+    return -(-bound // step) * step
 
 
 @dataclass(frozen=True, slots=True)

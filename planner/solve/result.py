@@ -33,17 +33,31 @@ NOTHING = Result(Status.UNKNOWN)
 """What a method tells that has nothing to say about a program."""
 
 
+NEAR = 2e-4
+"""Relative gap below which little is left to prove."""
+
+
+def near(result: Result, share: float = NEAR) -> bool:
+    """Whether so little is left to prove, as a `share` of the objective, that the effort is better spent on the ties."""
+    if result.objective is None or result.bound is None:
+        return False
+    return result.objective - result.bound <= share * abs(result.objective)
+
+
 def better(first: Result, second: Result) -> Result:
-    """Join two runs on the same rows: the better solution (the first on ties) with the better bound."""
+    """Join two runs on the same rows: the better solution (the first on ties) with the better bound.
+
+    Solutions are checked in integers, bounds of a solver in doubles are not: one above a solution that is known is worth nothing.
+    """
     if Status.INFEASIBLE in {first.status, second.status}:
         return first if first.status is Status.INFEASIBLE else second
     best = first
     if second.objective is not None and (first.objective is None or second.objective < first.objective):
         best = second
     bounds = [result.bound for result in (first, second) if result.bound is not None]
-    bound = max(bounds, default=None)
     if best.objective is None:
-        return replace(first, bound=bound)
-    if bound is not None and bound >= best.objective:
+        return replace(first, bound=max(bounds, default=None))
+    bound = max((bound for bound in bounds if bound <= best.objective), default=None)
+    if bound == best.objective:
         return replace(best, status=Status.OPTIMAL, bound=best.objective, stopped_by=None)
     return replace(best, status=Status.FEASIBLE, bound=bound, stopped_by=best.stopped_by or first.stopped_by or second.stopped_by)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import confirm, cpsat, highs
-from planner.solve.decomposition.proof import CLOSE, FAR, MANY, NEAR, Apart, take_apart
+from planner.solve.decomposition.proof import CLOSE, FAR, MANY, NEAR_ALONE, Apart, take_apart
 from planner.solve.greedy import greedy
 from planner.solve.instance import Instance
 from planner.solve.model import Model, Rule, build
@@ -17,7 +17,7 @@ from planner.solve.narrowing import narrowed, taken_apart
 from planner.solve.options import Progress, SolveOptions
 from planner.solve.placement import Placed
 from planner.solve.program import Program, Terms, evaluate
-from planner.solve.result import NOTHING, Result, better
+from planner.solve.result import NOTHING, Result, better, near
 from planner.solve.rules.priority import levels
 from planner.solve.scaling import STAGE_UNITS
 from planner.solve.stages import expression, running_start, stages_after
@@ -77,6 +77,7 @@ class Search:
         self.apart: Apart | None = None
         self.within: dict[int, tuple[int, int]] = {}
         self.settled: dict[str, int] = {}
+        self.serving: dict[int, int] = {}
 
     def after(self, instance: Instance, part: float) -> Search:
         """Open the search of what comes next over an instance, with part of the effort, what is left of the time, and the same promises."""
@@ -89,6 +90,8 @@ class Search:
         model = build(instance, self.rules, keep_whole)
         for terms, value in zip(levels(model), self.promised, strict=False):
             model.program.add_row("fixed", terms, upper=value)
+            for variable, weight in terms.items():
+                model.program.upper[variable] = min(model.program.upper[variable], value // weight)
         if self.within:
             low, high = zip(*(self.within[shape] for shape in instance.source.tolist()), strict=True)
             model.program = model.program.within(model.count, low, high)
@@ -152,7 +155,8 @@ class Search:
         CP-SAT in full, within what the bound by deployments leaves of every count, and to HiGHS where it is installed. The best plan and the best bound win;
         the greedy plan answers when nothing else does.
         """
-        many = self.instance.deployments >= MANY
+        # Whether a load need go unserved at all is a question that bounds seldom answer.
+        many = self.instance.deployments >= MANY and name != "unserved"
         if model.instance.seats and (running := self._start(model)) is not None:
             # What runs already is the best place to start from.
             known = better(known, Result(Status.FEASIBLE, running, evaluate(objective, running), None, "effort"))
@@ -163,18 +167,21 @@ class Search:
                 program = program.copy()
                 program.add_row("bound", objective, lower=known.bound)
             hint = None if known.values is None else dict(enumerate(known.values))
-            result = self.run(name, program, objective, FIRST_SHARE if many else FEW_SHARE, hint)
+            result = self.run(name, program, objective, FIRST_SHARE if many or name == "unserved" else FEW_SHARE, hint)
         if known != NOTHING:
             result = better(result, known)
         if not self._ended(result) and not many and (apart := self._apart(name, model, objective, result)) != NOTHING:
             result = better(apart, result)
-        if not self._ended(result) and not (many and near(result)):
+        enough = near(result, NEAR_ALONE) if self._with_alone(model) else many and near(result)
+        if not self._ended(result) and not enough:
             result = self._in_full(name, model, objective, result)
         alone = False
-        if not self._ended(result) and not near(result) and self.part is None and highs.available():
+        # Units of load that go unserved are too many for doubles: its bound there has been above plans.
+        second = self.part is None and not any(model.program.upper[variable] for variable in model.unserved.values())
+        if not self._ended(result) and not enough and not near(result) and second and (nodes := highs.nodes_for(model.program)):
             left = self.limits().seconds
             opinion = self.guarded(
-                lambda: highs.minimise(model.program, objective, seconds=left, seed=self.options.seed, log=self.options.log is not None)
+                lambda: highs.minimise(model.program, objective, nodes, left, self.options.seed, log=self.options.log is not None)
             )
             result, alone = better(result, opinion), opinion.status is Status.INFEASIBLE
         if result.status is Status.INFEASIBLE:
@@ -195,10 +202,15 @@ class Search:
         if self.apart is not None and self.apart.model is model and result.objective is not None:
             found = self.apart.ranges(result.objective)
             if found is not None:
-                bounded = bounded.within(model.count, found.low.tolist(), found.high.tolist())
+                shapes = len(model.count)
+                bounded = bounded.within(model.count, found.low[:shapes].tolist(), found.high[:shapes].tolist())
                 # So little is left of most counts that the plan known only leads astray.
                 hint = None
         return better(result, self.run(name, bounded, objective, 1.0 if self.part is None else self.part, hint))
+
+    def _with_alone(self, model: Model) -> bool:
+        """Whether the program was taken apart into deployments of which some are programs themselves, so that lists prove little more."""
+        return self.apart is not None and self.apart.model is model and self.apart.with_alone
 
     def reason(self, otherwise: str | None) -> str | None:
         """Why the search ended: an interrupt or the clock, where they did, else as the last run says."""
@@ -210,7 +222,7 @@ class Search:
         """Take the deployments apart; nothing where the program does not fall apart. Few deployments start from what is `known` and end early."""
         if self.over:
             return NOTHING
-        few = self.instance.deployments < MANY
+        few = self.instance.deployments < MANY or name == "unserved"
         share, reach = (FEW_DECOMPOSITION_SHARE, CLOSE) if few else (DECOMPOSITION_SHARE, FAR)
         limits = replace(self.limits(), effort=self.options.effort * share * (self.part or 1.0))
 
@@ -220,7 +232,7 @@ class Search:
                 return NOTHING
             if self.apart.bound is None:
                 return Result(Status.INFEASIBLE)
-            return self.apart.prove(limits, self.report(name), known, reach)
+            return self.apart.prove(limits, self.report(name), known, reach, lambda counts: self.complete(model, counts, objective))
 
         return self.guarded(run)
 
@@ -253,8 +265,8 @@ class Search:
         limits = replace(self.limits(FIRST_SHARE), seconds=None)
         return self.guarded(lambda: cpsat.minimise(model.program, {}, limits)).values
 
-    def complete(self, model: Model, counts: Sequence[int]) -> tuple[int, ...] | None:
-        """Values of all variables for given counts, or None when no solution has them."""
+    def complete(self, model: Model, counts: Sequence[int], objective: Terms | None = None) -> tuple[int, ...] | None:
+        """Values of all variables for given counts, at least money or another `objective`; None when no solution has them."""
         program = model.program
         if len(program.lower) == len(counts):
             return None if program.violated(counts) else tuple(counts)
@@ -263,7 +275,7 @@ class Search:
             if count > program.upper[variable]:
                 return None
             fixed.lower[variable] = fixed.upper[variable] = count
-        return cpsat.minimise(fixed, model.cost, self.limits(FIRST_SHARE)).values
+        return cpsat.minimise(fixed, model.cost if objective is None else objective, self.limits(FIRST_SHARE)).values
 
     def widen(self, decision: Decision, objective: Terms, result: Result) -> None:
         """Carry a decision over to a model of all shapes and counts that plans of its value may have; the decision stays where that fails.
@@ -284,7 +296,7 @@ class Search:
         stages = stages_after(wide.instance)
         if apart is not None:
             expressions = [expression(wide, stage) for stage in stages]
-            found = narrowed(apart, wide, expression(wide, name), result.objective, expressions, proved=proved)
+            found = narrowed(apart, wide, expression(wide, name), result.objective, expressions, counts, proved=proved)
         if found is not None:
             sources = wide.instance.source.tolist()
             self.within = dict(zip(sources, zip(found.low.tolist(), found.high.tolist(), strict=True), strict=True))
@@ -299,10 +311,3 @@ class Search:
         else:
             decision.model, decision.values = wide, values
         return result
-
-
-def near(result: Result) -> bool:
-    """Whether so little is left to prove that the effort is better spent on the ties."""
-    if result.objective is None or result.bound is None:
-        return False
-    return result.objective - result.bound <= NEAR * abs(result.objective)

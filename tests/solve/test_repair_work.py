@@ -146,8 +146,6 @@ def test_with_a_limit_on_replicas_one_stands_in_for_one():
     for changed in ({"limits": [ReplicaLimits(maximum=2)]}, {"rules": [DeploymentRules(Spread("node", 1))]}):
         question = instance_of(rows, [16], [free_pool(8, 8)], **changed)
         assert question.keep(worth_keeping(question)).source.tolist() == [0, 1]
-    one = instance_of([*rows, ShapeRow(8, 8, pool=1)], [16], [free_pool(8), free_pool(8)], limits=[ReplicaLimits(one_shape=True)])
-    assert one.keep(worth_keeping(one)).source.tolist() == [0, 1, 2, 3]
 
 
 def test_a_deployment_without_a_choice_yet_has_an_empty_list():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import numpy as np
 from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import cpsat
+from planner.solve.decomposition.alone import Alone
 from planner.solve.decomposition.columns import STEADY, Bound, Generation
 from planner.solve.decomposition.combining import Choices, choices, combine, live_rows, undominated
 from planner.solve.decomposition.joining import join
@@ -22,7 +24,7 @@ from planner.solve.decomposition.tightening import Ranges, ranges
 from planner.solve.instance import BoolArray
 from planner.solve.model import Model
 from planner.solve.program import Terms, evaluate
-from planner.solve.result import NOTHING, Result
+from planner.solve.result import NEAR, NOTHING, Result
 
 FIRST_SLACK = 1e-7
 """Distance from the bound, as a share of it, within which choices are listed first: short lists give plans and raise the bound cheaply."""
@@ -39,14 +41,18 @@ MANY = 8
 NEARLY_STEADY = 1e-5
 """Relative distance of the master from the bound at which the generation ends where deployments are few."""
 
-NEAR = 2e-4
-"""Relative gap below which little is left to prove."""
+NEAR_ALONE = 1e-3
+"""Relative gap below which little is left to prove where some deployments are priced as programs and no lists of theirs can be had."""
 
 NEAR_PART = 0.25
 """Part of the effort of a combination there, where variables beside the counts (fill patterns) keep lists from being joined without a solver."""
 
 ROUNDS = 24
 """Most lists of one search."""
+
+
+Completion = Callable[[Sequence[int]], tuple[int, ...] | None]
+"""Values of all variables of the program for given counts, None where no solution has them."""
 
 
 class Reach(NamedTuple):
@@ -99,12 +105,27 @@ class Apart:
     generation: Generation
     bound: Bound | None
 
-    def prove(self, limits: cpsat.Limits, report: cpsat.Report | None = None, known: Result = NOTHING, reach: Reach = FAR) -> Result:
-        """Find the best plan, or one better than what is `known`, as far as `reach` goes; not far where a better bound is known already."""
+    def prove(
+        self,
+        limits: cpsat.Limits,
+        report: cpsat.Report | None = None,
+        known: Result = NOTHING,
+        reach: Reach = FAR,
+        complete: Completion | None = None,
+    ) -> Result:
+        """Find the best plan, or one better than what is `known`, as far as `reach` goes; not far where a better bound is known already.
+
+        Counts that the parts allow and that break a row left out of them are handed to `complete`, which may find values for the variables beside them that do not.
+        """
         assert self.bound is not None
         if reach.misses == 0 and known.bound is not None and known.bound > self.bound.value:
             return known
-        return _Proof(self, self.bound, limits, report, known, reach).run()
+        return _Proof(self, self.bound, limits, report, known, reach, complete).run()
+
+    @property
+    def with_alone(self) -> bool:
+        """Whether some deployment is a program of its own."""
+        return any(isinstance(knapsack, Alone) for knapsack in self.generation.parts.knapsacks)
 
     def ranges(self, upper: int, *, minimal: bool = True) -> Ranges | None:
         """Counts of every shape in plans of cost at most `upper`, without replicas that may be left out where `minimal`; None where nothing is known."""
@@ -132,9 +153,18 @@ def take_apart(model: Model, objective: Terms) -> Apart | None:
 class _Proof:
     """The lists, the best plan and the bound of one search."""
 
-    def __init__(self, apart: Apart, start: Bound, limits: cpsat.Limits, report: cpsat.Report | None, known: Result, reach: Reach) -> None:
+    def __init__(
+        self,
+        apart: Apart,
+        start: Bound,
+        limits: cpsat.Limits,
+        report: cpsat.Report | None,
+        known: Result,
+        reach: Reach,
+        complete: Completion | None,
+    ) -> None:
         generation = apart.generation
-        self.report, self.far = report, reach
+        self.report, self.far, self.complete = report, reach, complete
         self.model, self.objective, self.limits = apart.model, apart.objective, limits
         self.generation, self.start = generation, start
         self.parts: Parts = generation.parts
@@ -184,7 +214,10 @@ class _Proof:
             if slack == self.reach[deployment] or (tried is not None and slack >= tried):
                 continue
             knapsack = self.parts.knapsacks[deployment]
-            assert isinstance(knapsack, Knapsack)
+            if not isinstance(knapsack, Knapsack):
+                # What the prices brought up is all that is listed.
+                self.listed[deployment] = choices(self.parts, deployment, self.generation.known(deployment))
+                continue
             found = near(knapsack, costs, self.start.least[deployment] + slack * self.start.scale, self.far.listed, self.far.partial)
             if found is None:
                 # The list that reaches less far stays: it is complete as far as it goes.
@@ -246,7 +279,12 @@ class _Proof:
             shapes = len(self.parts.cost)
             values = self.parts.values(len(self.model.program.lower), found.values[:shapes], found.values[shapes:])
             if self.model.program.violated(values):
-                return True
+                completed = None if self.complete is None else self.complete(values[: len(self.model.count)])
+                if completed is None:
+                    return True
+                values = completed
+                if self.upper is not None and evaluate(self.objective, values) >= self.upper:
+                    return True
             self.upper = evaluate(self.objective, values)
             self.best = Result(Status.FEASIBLE, values, self.upper, self.lower, "effort")
         if self.report is not None:
