@@ -17,12 +17,9 @@ NEAR = 0.05  # a target met with less than this to spare is a limit
 def binding_limits(loaded: LoadedProblem, menu: Menu, outcome: Outcome) -> tuple[BindingDocument, ...]:
     """Limits of the plan: for each deployment what bounds its batch, for each pool how full it is."""
     answer: list[BindingDocument] = []
-    seen: set[tuple[int, Shape]] = set()
-    for replica in outcome.replicas:
-        shape = replica.shape
-        if (shape.deployment, shape) in seen:
-            continue
-        seen.add((shape.deployment, shape))
+    # Most replicas share their shape; only different ones are compared in all their figures.
+    shapes = {id(replica.shape): replica.shape for replica in outcome.replicas}
+    for shape in dict.fromkeys(shapes.values()):
         name = loaded.problem.deployments[shape.deployment].name
         answer.extend(BindingDocument(deployment=name, name=kind, message=words) for kind, words in _shape_limits(menu, shape))
     for name, kind, words in worst_losses(loaded, menu, outcome):

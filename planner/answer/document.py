@@ -13,13 +13,14 @@ from planner.answer.changes import Change, changes, current_document
 from planner.answer.fabric import asked_document, fabric_document
 from planner.answer.losses import unserved
 from planner.answer.mix import mix_of
-from planner.answer.replica_document import replica_document, shape_document, spare_document
+from planner.answer.replica_document import ReplicaDocuments, shape_document
 from planner.answer.sources import plan_sources
 from planner.candidates.alternatives import ranked_alternatives
 from planner.candidates.checklist import checklist
 from planner.candidates.menu import TOKENS, Menu
 from planner.candidates.serving import adapters_document, checkpoint_document, node_documents, request_tokens, speculation_document
 from planner.catalog.digest import catalog_sha256
+from planner.collector import uncollected
 from planner.cost.money import per_million_tokens
 from planner.diagnostics import Diagnostic
 from planner.plan.document import (
@@ -44,6 +45,7 @@ from planner.topology.pool_names import nodes_of_pools
 MOST_REJECTED = 200  # of each deployment; the nearest misses come first
 
 
+@uncollected
 def plan_document(loaded: LoadedProblem, menu: Menu, outcome: Outcome, warnings: Sequence[Diagnostic]) -> PlanDocument:
     """The plan as it is printed, stored and audited."""
     fabric, problem = loaded.fabric, loaded.problem
@@ -123,12 +125,13 @@ def _deployments(
 ) -> tuple[DeploymentDocument, ...]:
     running = len(outcome.replicas)
     prices = replica_prices(loaded, outcome) if priced else [None] * (running + len(outcome.spares))
+    write = ReplicaDocuments(menu, gpu_names)
     spares: dict[int, list[SpareDocument]] = defaultdict(list)
     for spare, price in zip(outcome.spares, prices[running:], strict=True):
-        spares[spare.shape.deployment].append(spare_document(spare, gpu_names, price))
+        spares[spare.shape.deployment].append(write.spare(spare, price))
     placed: dict[int, list[ReplicaDocument]] = defaultdict(list)
     for replica, price, change in zip(outcome.replicas, prices[:running], changed, strict=True):
-        placed[replica.shape.deployment].append(replica_document(replica, mix_of(loaded, menu, replica), gpu_names, price, change, menu))
+        placed[replica.shape.deployment].append(write.replica(replica, mix_of(loaded, menu, replica), price, change))
     answer = []
     for index, deployment in enumerate(loaded.problem.deployments):
         replicas = placed.get(index, [])

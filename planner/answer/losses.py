@@ -39,8 +39,10 @@ def unserved(loaded: LoadedProblem, menu: Menu, outcome: Outcome, index: int) ->
 def _worst(loaded: LoadedProblem, outcome: Outcome, index: int) -> tuple[str, float] | None:
     """Failure domain whose loss takes most of a deployment that must survive it, and what is then left; None where there is none."""
     resilience = loaded.problem.deployments[index].resilience
+    if resilience is None:
+        return None
     own = [replica for replica in outcome.replicas if replica.shape.deployment == index]
-    if resilience is None or not own:
+    if not own:
         return None
     lost: dict[str, float] = defaultdict(float)
     for replica in own:

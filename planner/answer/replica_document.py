@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from planner.answer.changes import Change
 from planner.answer.mix import Mix, Served
@@ -20,6 +21,7 @@ from planner.plan.document import (
     TimesDocument,
 )
 from planner.plan.outcome import PlacedReplica
+from planner.plan.serving import LimitsDocument
 from planner.plan.shape import MemoryFigures, Shape, TailFigures, TimeFigures
 
 GIB = 2.0**30
@@ -112,29 +114,65 @@ def _ranks(placed: PlacedReplica) -> tuple[RankDocument, ...]:
     )
 
 
-def spare_document(placed: PlacedReplica, gpu_names: Sequence[str], price: float | None) -> SpareDocument:
-    """GPUs kept free for a lost replica as part of a document; `price` is theirs [$/h]."""
-    return SpareDocument(shape=shape_document(placed.shape, gpu_names), ranks=_ranks(placed), price_per_hour=price)
+class _Figures(NamedTuple):
+    """What a document says of every replica of one shape."""
+
+    shape: ShapeDocument
+    memory: MemoryDocument
+    times: TimesDocument
+    tail: TailDocument | None
+    limits: LimitsDocument
 
 
-def replica_document(
-    placed: PlacedReplica, mix: Mix | None, gpu_names: Sequence[str], price: float | None, change: Change | None, menu: Menu
-) -> ReplicaDocument:
-    """A placed replica as part of a document; `mix` is what it serves of the buckets where its load has them, `price` its own [$/h], `change` what becomes of it against a plan that runs."""
-    shape = placed.shape if mix is None else mix.main
-    capacity, throughput = (shape.capacity, shape.throughput) if mix is None else (mix.capacity, mix.throughput)
-    per_token = None if price is None else float(per_million_tokens(price, throughput))
-    return ReplicaDocument(
-        shape=shape_document(shape, gpu_names),
-        ranks=_ranks(placed),
-        memory=_memory(shape.memory),
-        times=_times(shape.times),
-        capacity=capacity,
-        price_per_hour=price,
-        throughput_tokens_s=throughput,
-        usd_per_million_output_tokens=per_token,
-        tail=_tail(shape.tail),
-        change=change,
-        limits=limits_document(menu.setting_of(shape)),
-        buckets=() if mix is None else tuple(map(_bucket, mix.served)),
-    )
+class ReplicaDocuments:
+    """Writes placed replicas as parts of a document; what replicas of one shape share is written once and stands in each of them."""
+
+    def __init__(self, menu: Menu, gpu_names: Sequence[str]) -> None:
+        self._menu, self._gpu_names = menu, gpu_names
+        # A shape stays with what was written of it, so that no other can take its identity; equal shapes are written once each.
+        self._written: dict[int, tuple[Shape, _Figures]] = {}
+        self._per_token: dict[tuple[float, float], float] = {}
+
+    def spare(self, placed: PlacedReplica, price: float | None) -> SpareDocument:
+        """GPUs kept free for a lost replica; `price` is theirs [$/h]."""
+        return SpareDocument(shape=self._figures(placed.shape).shape, ranks=_ranks(placed), price_per_hour=price)
+
+    def replica(self, placed: PlacedReplica, mix: Mix | None, price: float | None, change: Change | None) -> ReplicaDocument:
+        """A placed replica; `mix` is what it serves of the buckets where its load has them, `price` its own [$/h], `change` what becomes of it against a plan that runs."""
+        shape = placed.shape if mix is None else mix.main
+        capacity, throughput = (shape.capacity, shape.throughput) if mix is None else (mix.capacity, mix.throughput)
+        figures = self._figures(shape)
+        return ReplicaDocument(
+            shape=figures.shape,
+            ranks=_ranks(placed),
+            memory=figures.memory,
+            times=figures.times,
+            capacity=capacity,
+            price_per_hour=price,
+            throughput_tokens_s=throughput,
+            usd_per_million_output_tokens=None if price is None else self._token_price(price, throughput),
+            tail=figures.tail,
+            change=change,
+            limits=figures.limits,
+            buckets=() if mix is None else tuple(map(_bucket, mix.served)),
+        )
+
+    def _figures(self, shape: Shape) -> _Figures:
+        known = self._written.get(id(shape))
+        if known is None:
+            figures = _Figures(
+                shape_document(shape, self._gpu_names),
+                _memory(shape.memory),
+                _times(shape.times),
+                _tail(shape.tail),
+                limits_document(self._menu.setting_of(shape)),
+            )
+            known = self._written[id(shape)] = (shape, figures)
+        return known[1]
+
+    def _token_price(self, price: float, throughput: float) -> float:
+        """Price of a million output tokens [$]."""
+        key = (price, throughput)
+        if key not in self._per_token:
+            self._per_token[key] = float(per_million_tokens(price, throughput))
+        return self._per_token[key]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from planner.audit.case import Case
 from planner.audit.checks import CHECKS
 from planner.catalog.architecture import ModelArchitecture
+from planner.collector import uncollected
 from planner.diagnostics import Diagnostic
 from planner.plan.document import PlanDocument
 from planner.problem.current_plan import CurrentPlan
@@ -14,6 +15,7 @@ from planner.problem.documents import Problem
 from planner.topology.fabric import Fabric
 
 
+@uncollected
 def audit(
     problem: Problem,
     fabric: Fabric,

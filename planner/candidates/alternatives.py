@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import pairwise
+
+import numpy as np
 
 from planner.candidates.menu import Menu
 from planner.plan.shape import Degrees, Shape
@@ -46,20 +48,21 @@ def ranked_alternatives(
     own: dict[int, list[Shape]] = {}
     for shape in menu.shapes:
         own.setdefault(shape.deployment, []).append(shape)
+    running: dict[int, list[Shape]] = {}
+    for shape in chosen:
+        running.setdefault(shape.deployment, []).append(shape)
     for deployment, load in enumerate(menu.loads):
         keep = keeps[deployment] if keeps else 0.0
-        taken = [shape for shape in chosen if shape.deployment == deployment]
+        taken = running.get(deployment, [])
         base = _Base(taken, load) if taken else None
         skip = {(shape.pool, shape.degrees) for shape in taken}
-        best: dict[tuple[int, Degrees], tuple[tuple[float, ...], Shape]] = {}
-        for shape in own.get(deployment, ()):
-            key = (shape.pool, shape.degrees)
-            if key in skip:
-                continue
-            rank = _rank(shape, load, objective, keep)
-            if key not in best or rank < best[key][0]:
-                best[key] = rank, shape
-        for _, shape in sorted(best.values(), key=itemgetter(0))[:most]:
+        best: dict[tuple[int, Degrees], Shape] = {}
+        for shape in _ranked(own.get(deployment, []), load, objective, keep):
+            if (shape.pool, shape.degrees) not in skip:
+                best.setdefault((shape.pool, shape.degrees), shape)
+            if len(best) == most:
+                break
+        for shape in best.values():
             count = replicas_for(shape, load, keep)
             gpus = count * shape.degrees.gpus
             price = count * shape.price if priced else None
@@ -74,15 +77,24 @@ def replicas_for(shape: Shape, load: float, keep: float = 0.0) -> int:
     return max(survivors, math.ceil(load / shape.capacity - 1e-9))
 
 
-def _rank(shape: Shape, load: float, objective: str, keep: float) -> tuple[float, ...]:
-    count = replicas_for(shape, load, keep)
-    price, gpus, tpot = count * shape.price, float(count * shape.degrees.gpus), shape.times.tpot
-    tail = (shape.times.ttft, float(shape.pool), *map(float, _degrees_key(shape.degrees)), shape.comm_seconds)
-    if objective == "latency":
-        return (tpot, price, gpus, *tail)
-    if objective == "gpus":
-        return (gpus, price, tpot, *tail)
-    return (price, gpus, tpot, *tail)
+def _ranked(shapes: Sequence[Shape], load: float, objective: str, keep: float) -> Iterator[Shape]:
+    """Shapes from the best to the worst, each serving the load alone: by money, GPUs and time per token in the order of the objective, then by `_further`."""
+    count = np.array([replicas_for(shape, load, keep) for shape in shapes], dtype=np.float64)
+    price = count * np.array([shape.price for shape in shapes])
+    gpus = count * np.array([shape.degrees.gpus for shape in shapes])
+    tpot = np.array([shape.times.tpot for shape in shapes])
+    asked = {"latency": (tpot, price, gpus), "gpus": (gpus, price, tpot)}.get(objective, (price, gpus, tpot))
+    order = np.lexsort(asked[::-1])
+    ranked = np.stack(asked)[:, order]
+    # Few shapes are looked at: only those that are the same by the objective are compared in all their figures, and only as far as is asked.
+    starts = np.flatnonzero(np.append(True, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0))[: len(shapes)])
+    for start, end in pairwise([*starts.tolist(), len(shapes)]):
+        yield from sorted((shapes[row] for row in order[start:end].tolist()), key=_further)
+
+
+def _further(shape: Shape) -> tuple[float, ...]:
+    """What tells shapes apart that are the same by the objective."""
+    return (shape.times.ttft, float(shape.pool), *map(float, _degrees_key(shape.degrees)), shape.comm_seconds)
 
 
 def _degrees_key(degrees: Degrees) -> tuple[int, int, int, int]:

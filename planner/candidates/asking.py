@@ -7,16 +7,15 @@ joined (`cost.evaluation.together`), since few rows take nearly as long as many.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from planner.catalog.architecture import ModelArchitecture
-from planner.cost.evaluation import Times, Together, prepared, together
+from planner.cost.evaluation import MOST_TOGETHER, Times, Together, prepared, together
 from planner.cost.setting import IntArray, Setting, ShapeArrays, TimesTable
 
 Answer = TypeVar("Answer")
-MOST_TOGETHER: Final = 32  # searches run at once: what is prepared for more of them takes memory and saves no time
 
 
 class Asked(NamedTuple):

@@ -15,6 +15,7 @@ from planner.candidates.keeping import keepable
 from planner.candidates.load_times import Carried, with_load_times
 from planner.candidates.prices import pool_prices
 from planner.candidates.settings import PoolSetting, pool_settings
+from planner.collector import uncollected
 from planner.diagnostics import Diagnostic, Severity
 from planner.plan.outcome import NotKept, PlacedReplica
 from planner.plan.shape import Degrees, Rejection, Shape
@@ -48,6 +49,7 @@ class Menu:
         return setting if shape.bucket < 0 else setting.of_bucket(shape.bucket)
 
 
+@uncollected
 def build_menu(
     loaded: LoadedProblem,
     force: Degrees | None = None,

@@ -14,6 +14,7 @@ from planner.cost.setting import IntArray, Setting, ShapeArrays, TimesTable
 from planner.diagnostics import Diagnostic, PlannerError
 
 PROFILES = ("calibrated", "hockney")
+MOST_TOGETHER = 32  # settings asked at once: what is prepared for more of them takes memory and saves no time
 
 
 class Times(Protocol):
@@ -103,3 +104,18 @@ def evaluate(setting: Setting, shapes: ShapeArrays) -> TimesTable:
         UNKNOWN_PROFILE for any other name.
     """
     return prepared(setting, shapes).at(np.arange(shapes.batch.size), shapes.batch)
+
+
+def evaluate_all(questions: Sequence[tuple[Setting, ShapeArrays]]) -> list[TimesTable]:
+    """Evaluate the shapes of many settings, each at its batch, as `evaluate` does of one; those that can be joined are asked together."""
+    found: list[TimesTable | None] = [None] * len(questions)
+    for start in range(0, len(questions), MOST_TOGETHER):
+        some = questions[start : start + MOST_TOGETHER]
+        for group in together([prepared(*question) for question in some]):
+            batches = [some[member][1].batch for member in group.members]
+            rows = [np.arange(batch.size) + first for batch, first in zip(batches, group.first, strict=True)]
+            table, end = group.times.at(np.concatenate(rows), np.concatenate(batches)), 0
+            for member, batch in zip(group.members, batches, strict=True):
+                found[start + member] = table.at(slice(end, end + batch.size))
+                end += batch.size
+    return [table for table in found if table is not None]

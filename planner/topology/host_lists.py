@@ -14,7 +14,8 @@ _BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
 _RANGE: Final = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12})(?:/([1-9][0-9]{0,8}))?)?")
 # One bracket of rising ranges, all numbers as wide or none with leading zeros: what nearly every file has, expanded here without ClusterShell.
 _ONE_BRACKET: Final = re.compile(r"([A-Za-z0-9._-]*)\[([0-9,-]+)\]([A-Za-z0-9._-]*)")
-_NUMBERED: Final = re.compile(r"([A-Za-z._-]*)([0-9]{1,12})([A-Za-z._-]*)")
+# A name by its last number; numbers before it are the same in names of one series.
+_NUMBERED: Final = re.compile(r"((?:[A-Za-z0-9._-]*[A-Za-z._-])?)([0-9]{1,12})([A-Za-z._-]*)")
 _LONGEST_SHOWN: Final = 60
 
 
@@ -124,7 +125,7 @@ def _rising(ranges: str) -> list[str] | None:
 
 
 def _fold_one_series(names: Sequence[str]) -> str | None:
-    """Host list of names that differ in one number only, as ClusterShell writes it; None for all others."""
+    """Host list of names that differ in their last number only, as ClusterShell writes it; None for all others."""
     parts = [_NUMBERED.fullmatch(name) for name in names]
     first = parts[0] if parts else None
     if first is None or any(part is None or part[1] != first[1] or part[3] != first[3] for part in parts):

@@ -68,7 +68,7 @@ def test_one_bracket_stands_for_what_clustershell_reads(pieces, prefix: str, suf
 
 
 @given(
-    st.sampled_from(["h", "gpu-", "a.b_", "", "n1x"]),
+    st.sampled_from(["h", "gpu-", "a.b_", "", "n1x", "h100-00012-", "07-"]),
     st.sampled_from(["", "x", ".lan", "-3"]),
     st.integers(0, 4),
     st.lists(st.one_of(st.integers(0, 12), st.integers(0, 1200)), min_size=2, max_size=8),

@@ -28,6 +28,8 @@ def check(case: Case) -> Iterator[Diagnostic]:
             continue
         known = {bucket.title: bucket for bucket in asked.workload.buckets or ()}
         for number, replica in enumerate(answer.replicas):
+            if not replica.buckets:
+                continue
             for code, message, hint in _replica(asked, known, replica):
                 yield finding(code, deployment_place(answer.name, number), message, hint)
         if known:
@@ -58,7 +60,7 @@ def carried(asked: Deployment, replica: ReplicaDocument, item: BucketDocument) -
 
 
 def _replica(asked: Deployment, known: dict[str, Bucket], replica: ReplicaDocument) -> Iterator[tuple[str, str, str]]:
-    """Faults of one replica, as (code, message, hint)."""
+    """Faults of one replica that serves buckets, as (code, message, hint)."""
     for name, count in Counter(item.name for item in replica.buckets).items():
         if name not in known:
             yield "BUCKET_UNKNOWN", f"nobody asked for a bucket {name}", "leave it out"
@@ -84,8 +86,7 @@ def _replica(asked: Deployment, known: dict[str, Bucket], replica: ReplicaDocume
     total = math.fsum(item.fraction for item in replica.buckets)
     if not total <= 1 + TOLERANCE:
         yield "REPLICA_OVERFULL", f"its buckets take {total:.6g} of the replica", "move requests to another replica"
-    if replica.buckets:
-        yield from _one_figure(replica, total)
+    yield from _one_figure(replica, total)
 
 
 def _one_figure(replica: ReplicaDocument, total: float) -> Iterator[tuple[str, str, str]]:

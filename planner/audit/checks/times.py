@@ -15,7 +15,7 @@ from planner.audit.measured import measured_of
 from planner.audit.promised import joined, promised_shapes
 from planner.audit.unfolded import unfolded
 from planner.catalog.step_times import step_constants
-from planner.cost.evaluation import evaluate
+from planner.cost.evaluation import evaluate_all
 from planner.cost.setting import Precision, TimesTable
 from planner.cost.tails import tails
 from planner.diagnostics import Diagnostic
@@ -56,11 +56,17 @@ def check(case: Case) -> Iterator[Diagnostic]:
                 yield finding("PRECISION_NOT_ALLOWED", case.row_place(index), message, "use a precision asked for")
         elif family.shape.locality in family.pool.levels:
             together.setdefault((family.question.name, family.pool.index, family.precision), []).append(family)
-    for (_, _, precision), families in together.items():
-        scopes = [int(case.placed.stage_scopes[family.rows].max()) for family in families]
-        readings = [promised_shapes(family, most) for family, most in zip(families, scopes, strict=True)]
-        # One setting, one call: the cost model's work hardly grows with the number of shapes.
-        table = evaluate(setting_of(families[0], precision, case.problem.profile), joined(readings))
+    promised = [
+        [promised_shapes(family, int(case.placed.stage_scopes[family.rows].max())) for family in families] for families in together.values()
+    ]
+    # One call for all: the cost model's work hardly grows with the number of shapes.
+    tables = evaluate_all(
+        [
+            (setting_of(families[0], precision, case.problem.profile), joined(readings))
+            for ((_, _, precision), families), readings in zip(together.items(), promised, strict=True)
+        ]
+    )
+    for families, readings, table in zip(together.values(), promised, tables, strict=True):
         computed = np.stack([getattr(table, name) for name in (*FIGURES.values(), "throughput")], axis=1)
         first = 0
         for family, shapes in zip(families, readings, strict=True):
