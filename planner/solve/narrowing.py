@@ -6,19 +6,18 @@ with it the counts of every shape in plans up to the value that was found; most 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.solve.decomposition.alone import Alone
+from planner.solve.decomposition.carrying import carried
 from planner.solve.decomposition.columns import Bound, Generation
 from planner.solve.decomposition.combining import Choices, choices, live_rows, replaced
 from planner.solve.decomposition.joining import combinations
 from planner.solve.decomposition.knapsack import Knapsack
 from planner.solve.decomposition.listing import near
-from planner.solve.decomposition.prices import FloatArray
 from planner.solve.decomposition.proof import Apart, take_apart
 from planner.solve.decomposition.split import Parts, objective_unit, split
 from planner.solve.decomposition.tightening import ranges
@@ -121,25 +120,6 @@ def _best(parts: Parts, bound: Bound, upper: int, listed: list[Choices], stages:
         low[parts.shapes[deployment]], high[parts.shapes[deployment]] = used.min(axis=0), used.max(axis=0)
     first = int(np.lexsort(joined.taken.T[::-1])[0])
     return Narrowed(low, high, tuple(joined.counts(parts, listed, first).tolist()), tuple(values))
-
-
-def carried(known: Parts, known_sources: IntArray, bound: Bound, parts: Parts, sources: IntArray) -> FloatArray:
-    """Prices of the rows of a program from those of a program over some of its shapes; rows that have none there are free [r].
-
-    Rows are known by their room and their coefficients of the shapes that both have; equal ones come in the same order.
-    """
-    both = np.intersect1d(known_sources, sources)
-    waiting: dict[tuple[object, ...], list[float]] = defaultdict(list)
-    for row, price in zip(_named(known, known_sources, both), (bound.prices / bound.scale).tolist(), strict=True):
-        waiting[row].append(price)
-    found = [waiting[row].pop(0) if waiting[row] else 0.0 for row in _named(parts, sources, both)]
-    return np.array(found)
-
-
-def _named(parts: Parts, sources: IntArray, among: IntArray) -> list[tuple[object, ...]]:
-    places = {source: place for place, source in enumerate(sources.tolist())}
-    own = [places[source] for source in among.tolist()]
-    return [(room, use.tobytes()) for room, use in zip(parts.room.tolist(), np.ascontiguousarray(parts.use[:, own]), strict=True)]
 
 
 def taken_apart(known: Apart | None, model: Model, objective: Terms) -> Apart | None:

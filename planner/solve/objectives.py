@@ -17,7 +17,8 @@ from planner.solve.result import NOTHING, Result, better
 from planner.solve.rules import RULES
 from planner.solve.rules.priority import levels
 from planner.solve.search import Decision, Search, Stage
-from planner.solve.served import ANY, at_share, by_shares, most_served
+from planner.solve.served import ANY, most_served
+from planner.solve.shares import at_share, by_shares
 from planner.solve.stages import expression
 from planner.solve.survival.question import covered
 from planner.solve.surviving import large, told, try_survival, unproved

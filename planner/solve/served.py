@@ -1,22 +1,21 @@
 """The greatest share of all loads that can be served, found share by share.
 
 Whether every deployment can have a given share is a question of covering loads, with all that makes those small: shapes that others replace leave, counts end
-where the load does, and CP-SAT says in moments what it cannot say in minutes while the share is a variable. So the interval between a share that a plan
-serves and one that none does is halved.
+where the load does, and CP-SAT says in moments what it cannot say in minutes while the share is a variable. Where deployments are many, prices of the room lead
+from the top down (`fullest.py`); else the interval between a share that a plan serves and one that none does is halved.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import replace
 
 from planner.plan.outcome import Status
+from planner.solve.decomposition.proof import MANY
 from planner.solve.dominance import worth_keeping
-from planner.solve.instance import Instance
-from planner.solve.model import Model
+from planner.solve.fullest import fullest
 from planner.solve.result import Result
 from planner.solve.search import Search
+from planner.solve.shares import Served, at_share, served
 from planner.solve.stages import expression
 
 FIRST_SHARE = 0.02
@@ -38,40 +37,21 @@ NEAR = 2e-4
 """Relative distance between the share of a plan and one that was not reached at which no plan between them is sought."""
 
 
-@dataclass(frozen=True)
-class Served:
-    """Share [1e-6] that a plan serves of every load, the proved bound, and the counts of that plan by source of the shape."""
-
-    share: int
-    bound: int
-    counts: dict[int, int]
-
-
-def by_shares(instance: Instance) -> bool:
-    """Whether a given share is a question of covering loads and nothing else."""
-    return not instance.slicing and not instance.rules and not instance.seats and instance.shapes.spare_of is None
-
-
-def at_share(instance: Instance, share: int) -> Instance:
-    """Give the question of the least money at which every deployment has a share [1e-6] of its load."""
-    shapes = replace(instance.shapes, capacity=instance.shapes.share)
-    loads = np.full(instance.deployments, share, dtype=np.int64)
-    return replace(instance, objective="cost" if instance.priced else "gpus", shapes=shapes, loads=loads)
-
-
 def most_served(search: Search) -> Served | Result:
     """Find the greatest share, or a result without a plan."""
     instance = search.instance
     model = search.build(instance)
+    assert model.share is not None
+    if instance.deployments >= MANY and (full := fullest(search, model.program.upper[model.share])) is not None:
+        return full
     first = search.run("throughput", model.program, expression(model, "throughput"), FIRST_SHARE)
     if first.status is Status.INFEASIBLE:
         first = search.confirmed(model, expression(model, "throughput"))
     if first.values is None and first.status is Status.INFEASIBLE:
         return first
-    assert model.share is not None
     most = model.program.upper[model.share]
     bound = most if first.bound is None else min(most, -first.bound)
-    found = Served(0, bound, {}) if first.values is None else _served(instance, model, first.values, bound)
+    found = Served(0, bound, {}) if first.values is None else served(instance, model, first.values, bound)
     return _halve(search, found) if found.share < found.bound else found
 
 
@@ -91,33 +71,10 @@ def _halve(search: Search, found: Served) -> Served | Result:
         if result.status is Status.INFEASIBLE:
             bound = share - 1
         elif result.values is not None:
-            found = _served(search.instance, model, result.values, bound)
+            found = served(search.instance, model, result.values, bound)
         else:
             misses[not seek] += 1
             missed = min(missed[0], share), max(missed[1], share)
     if not found.counts:
         return Result(Status.UNKNOWN, bound=-bound, stopped_by=search.reason("effort"))
     return replace(found, bound=bound)
-
-
-def _served(instance: Instance, model: Model, values: tuple[int, ...], bound: int) -> Served:
-    """Share that a plan really serves, and its counts without the replicas that it does not need for that."""
-    counts = dict(zip(model.instance.source.tolist(), (values[variable] for variable in model.count), strict=True))
-    every = np.array([counts.get(source, 0) for source in instance.source.tolist()], dtype=np.int64)
-    columns = instance.shapes
-    shares, replicas = np.zeros(instance.deployments, dtype=np.int64), np.zeros(instance.deployments, dtype=np.int64)
-    np.add.at(shares, columns.deployment, every * columns.share)
-    np.add.at(replicas, columns.deployment, every)
-    # Loads that no shape is left for count too: their share is zero.
-    share = min(int(shares.min()), bound)
-    for shape in np.flatnonzero(every).tolist():
-        deployment, serves = int(columns.deployment[shape]), int(columns.share[shape])
-        least = instance.limits[deployment].minimum
-        spare = min(int(every[shape]), int(replicas[deployment]) - least)
-        if serves:
-            spare = min(spare, (int(shares[deployment]) - share) // serves)
-        dropped = max(0, spare)
-        every[shape] -= dropped
-        shares[deployment] -= dropped * serves
-        replicas[deployment] -= dropped
-    return Served(share, bound, {int(source): int(count) for source, count in zip(instance.source, every, strict=True) if count})

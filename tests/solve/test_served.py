@@ -18,7 +18,8 @@ from planner.solve.options import SolveOptions
 from planner.solve.placement import place
 from planner.solve.rules import RULES
 from planner.solve.search import Search
-from planner.solve.served import at_share, by_shares, most_served
+from planner.solve.served import most_served
+from planner.solve.shares import at_share, by_shares
 from planner.solve.stages import expression
 from tests.solve.fleets import ShapeRow, free_pool, instance_of
 from tests.solve.test_narrowing import fleet

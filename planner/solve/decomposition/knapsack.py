@@ -47,7 +47,8 @@ class Knapsack:
         sum_i q_i n_i >= load,   minimum <= sum_i n_i <= maximum,   0 <= n_i <= u_i integer,   n_i > 0 in one family only
 
     with q `capacities` and u `limits`. `families` are lists of shapes; there is one of all shapes unless only one form may run. Costs are not negative and
-    change from question to question, the rest stays.
+    change from question to question, the rest stays. With `coarse` > 0 a search ends within 1 / 2^coarse of the least cost: prices at which many shapes serve
+    equally dearly leave it long chases after less.
     """
 
     capacities: tuple[int, ...]
@@ -56,6 +57,7 @@ class Knapsack:
     minimum: int = 0
     maximum: int | None = None
     families: tuple[tuple[int, ...], ...] = ()
+    coarse: int = 0
 
     def ordered(self, family: Sequence[int], costs: Sequence[int]) -> list[int]:
         """Shapes of a family that can serve, by cost per capacity compared without rounding, those that serve nothing last."""
@@ -77,7 +79,7 @@ class Knapsack:
             relaxed = search.run()
             if relaxed is None:
                 continue
-            bound = relaxed if search.cut else search.cost
+            bound = relaxed if search.cut else max(relaxed, search.cost - search.near)
             least = bound if least is None else min(least, bound)
             if search.best is not None and (best is None or search.cost < best.cost):
                 best = search
@@ -96,6 +98,7 @@ class _Search:
         self.chosen = [0] * len(order)
         self.best: list[int] | None = None
         self.cost: int = 0
+        self.near: int = 0
         self.nodes = 0
         # Cheapest replica from each shape on: what a missing minimum costs at least.
         self.filler = [min(self.c[start:], default=0) for start in range(len(order) + 1)]
@@ -126,6 +129,7 @@ class _Search:
         if rest <= 0 and wanted <= 0:
             if self.best is None or spent < self.cost:
                 self.best, self.cost = [*self.chosen[:start], *([0] * (len(self.order) - start))], spent
+                self.near = spent >> self.knapsack.coarse if self.knapsack.coarse else 0
             return
         if start == len(self.order) or self.cut:
             return
@@ -138,7 +142,7 @@ class _Search:
             if bound is None:
                 break  # fewer of this shape cannot cover either
             bound = max(bound, (wanted - count) * self.filler[start + 1])
-            if self.best is not None and spent + count * price + bound >= self.cost:
+            if self.best is not None and spent + count * price + bound >= self.cost - self.near:
                 if count < most and wanted <= 0:
                     break  # the bound only grows as better shapes give way to worse ones
                 continue

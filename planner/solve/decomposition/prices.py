@@ -37,7 +37,7 @@ class Master:
 
     def add(self, deployment: int, cost: int, use: IntArray) -> None:
         """Add one column."""
-        variable = _add_variable(self._solver, self._rows, float(cost), enumerate(use.tolist()))
+        variable = add_variable(self._solver, self._rows, float(cost), enumerate(use.tolist()))
         self._ones[deployment].SetCoefficient(variable, 1.0)
         if cost > self._dear:
             self._price_room(float(cost))
@@ -75,7 +75,7 @@ def first_prices(parts: Parts) -> FloatArray | None:
         cover = solver.Constraint(1.0, solver.infinity())
         scale = float(max(knapsack.load, 1))
         for shape, capacity, limit in zip(mine.tolist(), knapsack.capacities, knapsack.limits, strict=True):
-            variable = _add_variable(solver, rows, float(parts.cost[shape]), enumerate(parts.use[:, shape].tolist()))
+            variable = add_variable(solver, rows, float(parts.cost[shape]), enumerate(parts.use[:, shape].tolist()))
             variable.SetUb(float(limit))
             cover.SetCoefficient(variable, capacity / scale if knapsack.load else 1.0)
         if not knapsack.load:
@@ -93,12 +93,13 @@ def _start(parts: Parts) -> tuple[Any, list[Any]]:
     rows = [solver.Constraint(-solver.infinity(), float(room)) for room in parts.room.tolist()]
     solver.Objective().SetMinimization()
     for position, (most, cost) in enumerate(zip(parts.most.tolist(), parts.others_cost.tolist(), strict=True)):
-        variable = _add_variable(solver, rows, float(cost), enumerate(parts.others_use[:, position].tolist()))
+        variable = add_variable(solver, rows, float(cost), enumerate(parts.others_use[:, position].tolist()))
         variable.SetUb(float(most))
     return solver, rows
 
 
-def _add_variable(solver: Any, rows: list[Any], cost: float, use: Iterable[tuple[int, int]]) -> Any:
+def add_variable(solver: Any, rows: list[Any], cost: float, use: Iterable[tuple[int, float]]) -> Any:
+    """Add a variable from 0 on to a linear program, with its cost and its use of rows by their number."""
     variable = solver.NumVar(0.0, solver.infinity(), "")
     solver.Objective().SetCoefficient(variable, cost)
     for row, coefficient in use:

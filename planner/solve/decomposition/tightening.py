@@ -56,10 +56,11 @@ def ranges(parts: Parts, bound: Bound, chosen: Sequence[Sequence[int]], upper: i
     budget = upper * bound.scale - bound.exact
     for mine, knapsack, costs, least, counts in zip(parts.shapes, parts.knapsacks, bound.costs(parts), bound.least, chosen, strict=True):
         limits = np.array(knapsack.limits, dtype=np.int64)
-        if not counts:
+        threshold = least + budget
+        # A search that was cut short may know only a choice that costs more than any in these plans; counts around it say nothing.
+        if not counts or sum(cost * count for cost, count in zip(costs, counts, strict=True)) > threshold:
             high[mine] = limits
             continue
-        threshold = least + budget
         listed = near(knapsack, costs, threshold, LISTED, STATES) if minimal and isinstance(knapsack, Knapsack) else None
         if listed is not None and len(listed):
             low[mine], high[mine] = listed.min(axis=0), listed.max(axis=0)
