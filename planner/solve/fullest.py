@@ -67,7 +67,9 @@ class _Fullest:
             question = at_share(self.search.instance, share)
             model = self.search.build(question.keep(worth_keeping(question, ties=False)))
             # Prices at a share near by are a good start.
-            nearest = min((other for other, found in self.fits.items() if found is not None), key=lambda other: abs(other - share), default=0)
+            nearest = min(
+                (other for other, found in self.fits.items() if found is not None), key=lambda other: abs(other - share), default=0
+            )
             near = nearest and abs(nearest - share) <= CLOSE * share
             self.fits[share] = fit(model, self.fits[nearest] if near else None)
         return self.fits[share]
@@ -96,7 +98,9 @@ class _Fullest:
         """Go down from the edge to the first plan, then halve between plans and what was not reached, then between that and what is ruled out."""
         share, step, missed = self.start, NEAR, self.bound + 1
         for _ in range(SHARES):
-            if self.search.over or (self.best is not None and (self.best.share >= self.bound or self.work > ALL_SHARE * self.search.options.effort)):
+            if self.search.over or (
+                self.best is not None and (self.best.share >= self.bound or self.work > ALL_SHARE * self.search.options.effort)
+            ):
                 break
             reached = self.ask(share)
             if reached is False:

@@ -64,8 +64,8 @@ def test_prices_of_the_room_rule_out_nothing_that_a_plan_serves():
 
 @pytest.mark.thorough
 def test_prices_of_the_room_rule_out_nothing_that_a_plan_serves_many_times():
-    seen = [assert_prices_never_mislead(seed) for seed in range(3_000, 3_300)]
-    assert all(sum(which) >= 150 for which in zip(*seen, strict=True))
+    seen = [assert_prices_never_mislead(seed) for seed in range(3_000, 3_150)]
+    assert all(sum(which) >= 75 for which in zip(*seen, strict=True))
 
 
 def assert_the_search_is_right(seed: int) -> bool:
@@ -93,7 +93,7 @@ def test_small_fleets_from_the_top_down():
 @pytest.mark.thorough
 @pytest.mark.usefixtures("_few_are_many")
 def test_small_fleets_from_the_top_down_many_times():
-    assert sum(assert_the_search_is_right(seed) for seed in range(4_000, 4_300)) >= 180
+    assert sum(assert_the_search_is_right(seed) for seed in range(4_000, 4_150)) >= 90
 
 
 def test_ten_deployments_are_proved_or_nearly():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +22,13 @@ SAFE_BITS = 56
 """Bits that a plan's cost may have in price units."""
 
 Column = tuple[int, ...]
+
+
+class Collecting(Protocol):
+    """A restricted master that takes columns."""
+
+    def add(self, deployment: int, cost: int, use: IntArray) -> None:
+        """Add one column."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ class Generation:
         self.price(prices, None)
         return self.best
 
-    def price(self, prices: FloatArray, master: Master | None) -> int:
+    def price(self, prices: FloatArray, master: Collecting | None) -> int:
         """Ask every deployment for its best choice at the prices; the number of new columns."""
         parts = self.parts
         whole = np.rint(prices * self.scale).astype(np.int64)
