@@ -75,15 +75,16 @@ def test_what_leaves_has_a_stand_in_that_stays_and_what_stays_has_none(rows, tie
 
 
 @given(rows=ROWS)
-def test_of_one_shape_for_all_a_form_leaves_that_exists_on_one_pool_only(rows):
-    """Replicas on the other pool would keep the form: it stays with all its shapes, and the others leave as ever, for stand-ins among themselves."""
-    question = replace(instance_of(rows), limits=(ReplicaLimits(one_shape=True),))
-    assert worth_keeping(question).tolist() == worth_keeping(replace(question, limits=(ReplicaLimits(),))).tolist()
-    pairs = replace(question, shapes=replace(question.shapes, form=np.arange(len(rows)) // 2))
-    pools = question.shapes.pool.tolist()
+def test_of_one_shape_for_all_a_form_leaves_whole_and_for_one_form(rows):
+    """Replicas on another pool would keep the form: on every pool that it is on, one other form that stays has a stand-in."""
+    pairs = replace(instance_of(rows), limits=(ReplicaLimits(one_shape=True),))
+    pairs = replace(pairs, shapes=replace(pairs.shapes, form=np.arange(len(rows)) // 2))
     keep = worth_keeping(pairs).tolist()
-    shared = [len(set(pools[row // 2 * 2 : row // 2 * 2 + 2])) == 2 for row in range(len(rows))]
-    assert all(kept for kept, both in zip(keep, shared, strict=True) if both)
-    alone = [row for row, both in enumerate(shared) if not both]
-    if alone:
-        assert [keep[row] for row in alone] == worth_keeping(instance_of([rows[row] for row in alone])).tolist()
+    forms = [rows[first : first + 2] for first in range(0, len(rows), 2)]
+    stays = [all(keep[2 * number : 2 * number + 2]) for number in range(len(forms))]
+    for number, form in enumerate(forms):
+        assert stays[number] or not any(keep[2 * number : 2 * number + 2])
+        assert stays[number] or any(
+            stays[other] and all(any(replaced(theirs, mine, ties=True) for theirs in one) for mine in form)
+            for other, one in enumerate(forms)
+        )

@@ -244,13 +244,22 @@ def test_replicas_that_span_domains_are_placed_by_the_program_too():
     assert refit(Room(tight), counts, Places(missing={0: 3}), 0, LIMITS) is None
 
 
+@pytest.mark.parametrize(("free", "held", "status"), [((8, 3, 3), (4, 1, 1), Status.INFEASIBLE), ((4, 5, 4), (2, 2, 2), Status.OPTIMAL)])
+def test_nodes_with_holes_leave_more_to_the_others(free: tuple[int, ...], held: tuple[int, ...], status: Status):
+    """Six replicas, and half of the load left without any one node: evenly two a node go, but where two nodes have room for one each the third holds four."""
+    rules = [DeploymentRules(resilience=Resilience("node", Fraction(1, 2)))]
+    question = instance_of([ShapeRow(2)], [6], [pool_of([ScopeRow(number) for number in free])], rules=rules)
+    assert ask(question).held == (held,)
+    assert survive(question, LIMITS).result.status is status
+
+
 @pytest.mark.thorough
 def test_a_tight_fleet_survives_any_node_with_replicas_to_spare():
-    """The choices nearest the bound let a node hold two replicas of a model that needs three there: only padded lists have a plan."""
+    """The choices nearest the bound let a node hold two replicas of a model that needs three there: only padded lists have a plan near it."""
     question = surviving(draw_fleet(1_024, 20, 3), Fraction(1), "node")
     decision = decide(question, SolveOptions(), RULES)
     assert decision.model is not None
     stage = decision.stages[0]
     assert stage.bound is not None
-    assert stage.value - stage.bound <= 0.02 * stage.value
+    assert stage.value - stage.bound <= 0.01 * stage.value
     assert_survives(decision.model.instance, decision.placed, decision.counts)

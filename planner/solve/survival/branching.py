@@ -69,7 +69,7 @@ class Search:
         self.q = [q[i] for i in order]
         self.c = [costs[i] for i in order]
         self.u = [knapsack.limits[i] for i in order]
-        self.d = [knapsack.hosts[i] for i in order]
+        self.fullest = [knapsack.fullest[i] for i in order]
         self.domains = [group.domains for group in knapsack.groups]
         self.of = [[g for g, group in enumerate(knapsack.groups) if i in group.shapes] for i in order]
         self.by_load = sorted(range(len(order)), key=lambda position: -self.q[position])
@@ -188,7 +188,7 @@ class Search:
     def _ends(self, position: int, total: int, lost: int) -> bool:
         """Whether the counts so far, of which `position` is the last, are a choice."""
         number = self.count[position]
-        here = max(lost, self.q[position] * -(-number // self.d[position])) if number else lost
+        here = max(lost, self.q[position] * self.fullest[position][number]) if number else lost
         return self._survives(total, here) and self._splits(position + 1, total)
 
     def _most(self, position: int, total: int, lost: int, top: int) -> int:
@@ -251,7 +251,7 @@ class Search:
                     break
                 before[beyond] = least
             else:
-                here = max(lost, q * -(-number // self.d[position])) if number else lost
+                here = max(lost, q * self.fullest[position][number]) if number else lost
                 if money + self.plain.cost(following, rest + here - now) <= limit:
                     self._branch(following, now, here, money, least)
                     if self.listing and (len(self.found) >= self.most or self.nodes > NODES):

@@ -66,7 +66,8 @@ def _least(knapsack: SurvivingKnapsack, costs: list[int], limits: cpsat.Limits) 
 
     ::
 
-        sum q n >= L,   sum q n - M >= R,   sum_{s of g} q_s n_s <= D_g M,   n_s <= D_s h_s,   q_s h_s <= M
+        sum q n >= L,   sum q n - M >= R,   sum_{s of g} q_s n_s <= D_g M,   q_s h_s <= M
+    n_s <= sum_{d: held > j} h_s + sum_{d: held <= j} held_{s,d}          every number j that some domain holds, and 0
     """
     program, counts, loss = _loads(knapsack)
     if loss is not None:
@@ -74,10 +75,14 @@ def _least(knapsack: SurvivingKnapsack, costs: list[int], limits: cpsat.Limits) 
             if group.domains < FAR:
                 inside = {counts[i]: knapsack.capacities[i] for i in sorted(group.shapes)}
                 program.add_row("resilience", {**inside, loss: -group.domains}, upper=0)
-        for variable, q, limit, hosts in zip(counts, knapsack.capacities, knapsack.limits, knapsack.hosts, strict=True):
+        for variable, q, limit, held in zip(counts, knapsack.capacities, knapsack.limits, knapsack.held, strict=True):
             if limit:
                 height = program.add_variable(0, limit)
-                program.add_row("resilience", {variable: 1, height: -min(hosts, limit)}, upper=0)
+                for step in sorted({0, *held}) if held else [0]:
+                    higher = sum(number > step for number in held) if held else limit
+                    if higher:
+                        lower = sum(number for number in held if number <= step)
+                        program.add_row("resilience", {variable: 1, height: -min(higher, limit)}, upper=lower)
                 program.add_row("resilience", {height: q, loss: -1}, upper=0)
     shift, objective = _shifted(knapsack, counts, costs)
     found = (

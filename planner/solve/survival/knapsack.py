@@ -3,9 +3,9 @@
 Let T be what all replicas serve, L the load, R what must be left, and D the domains that can hold something. Each replica touches at least one domain and the fullest
 one carries at least the mean, so every plan that survives has::
 
-    T >= L,     T - T_g / D_g >= R  for every group g of shapes,     T - q_s ceil(n_s / D_s) >= R  for every shape s in use
+    T >= L,     T - T_g / D_g >= R  for every group g of shapes,     T - q_s k_s >= R  for every shape s in use
 
-and the replicas of each group fit into D_g bins of size T - R. More replicas never break one of these, so minimal choices suffice; fewer never break a limit on the
+with k_s the replicas in the fullest domain: the least k for which sum_d min(k, held_{s,d}) >= n_s, where held_{s,d} of them may touch domain d. And the replicas of each group fit into D_g bins of size T - R. More replicas never break one of these, so minimal choices suffice; fewer never break a limit on the
 number of replicas, so that they suffice with limits too.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -48,14 +49,14 @@ class Cap:
 
 @dataclass(frozen=True)
 class SurvivingKnapsack:
-    """The choices of one deployment: `capacities` q and `limits` of its shapes, `hosts` D_s [n], the load, and what must be left after a loss.
+    """The choices of one deployment: `capacities` q and `limits` of its shapes, `held` by domain [n], the load, and what must be left after a loss.
 
     There are at least `minimum` replicas, no more than the `caps` allow, and all of them are of shapes of one of the `families` (empty: of any).
     """
 
     capacities: tuple[int, ...]
     limits: tuple[int, ...]
-    hosts: tuple[int, ...]
+    held: tuple[tuple[int, ...], ...]
     groups: tuple[Group, ...]
     asked: int
     rest: int
@@ -64,6 +65,11 @@ class SurvivingKnapsack:
     families: tuple[tuple[int, ...], ...] = ()
     seen: dict[tuple[int, ...], None] = field(default_factory=dict, compare=False, repr=False)
     """Choices found before: the next search starts from the best of them."""
+
+    @cached_property
+    def fullest(self) -> tuple[tuple[int, ...], ...]:
+        """Replicas of each shape in its fullest domain at least, by the number of all of them from 0 to its limit."""
+        return tuple(_fullest(held, limit) for held, limit in zip(self.held, self.limits, strict=True))
 
     @property
     def load(self) -> int:
@@ -120,8 +126,17 @@ class SurvivingKnapsack:
     def fits(self, counts: Sequence[int], spare: int = 0) -> bool:
         """Whether the replicas may be split over the domains with `spare` of the load to spare; False only where that is proved."""
         size = sum(q * n for q, n in zip(self.capacities, counts, strict=True)) - self.rest - spare
+        if any(q * self.fullest[i][min(counts[i], self.limits[i])] > size for i, q in enumerate(self.capacities) if counts[i]):
+            return False
         for group in self.groups:
             items = sorted(((self.capacities[i], counts[i]) for i in group.shapes if counts[i]), reverse=True)
             if not packable(tuple(items), group.domains, size, group.each):
                 return False
         return True
+
+
+def _fullest(held: tuple[int, ...], limit: int) -> tuple[int, ...]:
+    if not held:
+        return (0, *([1] * limit))
+    together = np.minimum(np.array(held)[:, None], np.arange(max(held) + 1)).sum(axis=0)
+    return tuple(np.searchsorted(together, np.arange(limit + 1)).tolist())

@@ -40,8 +40,8 @@ class Question:
     """An instance whose deployments survive losses, limit and spread their replicas and use the nodes they may.
 
     `weights` [n] is what the objective counts. `bins` maps a pool to its bins. Of every deployment, `kinds` names the domain that it may lose (empty: nothing), `rest` is what
-    must be left. `hosts` [n] counts the domains that can hold something of a shape, and `limits` [n] the replicas that a plan may need. `local` [n] tells the shapes
-    whose replicas touch one domain wherever they stand.
+    must be left. `held` [n] lists how many replicas of a shape may touch each domain that can hold something of it (empty where every replica has one of its own), and
+    `limits` [n] counts the replicas that a plan may need. `local` [n] tells the shapes whose replicas touch one domain wherever they stand.
     """
 
     instance: Instance
@@ -49,7 +49,7 @@ class Question:
     bins: dict[int, PoolBins]
     kinds: tuple[str, ...]
     rest: tuple[int, ...]
-    hosts: IntArray
+    held: tuple[tuple[int, ...], ...]
     limits: IntArray
     local: tuple[bool, ...]
 
@@ -97,13 +97,14 @@ def ask(instance: Instance) -> Question:
     )
     kinds = tuple("" if rule is NO_RULES or rule.resilience is None else rule.resilience.kind for rule in rules)
     weights = columns.price if instance.objective == "cost" else columns.gpus
-    hosts, limits, local = np.zeros(len(columns), dtype=np.int64), np.zeros(len(columns), dtype=np.int64), []
+    reached = []
     for shape in range(len(columns)):
         deployment = int(columns.deployment[shape])
-        found = _reach(instance, bins[int(columns.pool[shape])], shape, kinds[deployment], rest[deployment])
-        hosts[shape], limits[shape] = found[0], found[1]
-        local.append(found[2])
-    return Question(instance, weights, bins, kinds, rest, hosts, limits, tuple(local))
+        reached.append(_reach(instance, bins[int(columns.pool[shape])], shape, kinds[deployment], rest[deployment]))
+    limits: IntArray = np.array([limit for _, limit, _ in reached], dtype=np.int64)
+    return Question(
+        instance, weights, bins, kinds, rest, tuple(held for held, _, _ in reached), limits, tuple(local for _, _, local in reached)
+    )
 
 
 def _bins(instance: Instance, pool: int) -> PoolBins:
@@ -129,8 +130,8 @@ def summed(ids: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
     return distinct, sums
 
 
-def _reach(instance: Instance, bins: PoolBins, shape: int, kind: str, rest: int) -> tuple[int, int, bool]:
-    """Domains that can hold something of a shape, replicas that a plan may need, and whether each touches one domain only."""
+def _reach(instance: Instance, bins: PoolBins, shape: int, kind: str, rest: int) -> tuple[tuple[int, ...], int, bool]:
+    """Replicas of a shape that may touch each domain, replicas that a plan may need, and whether each touches one domain only."""
     columns = instance.shapes
     groups, load = int(columns.groups[shape]), int(instance.loads[columns.deployment[shape]])
     capacity, minimum = int(columns.capacity[shape]), instance.limits[int(columns.deployment[shape])].minimum
@@ -142,7 +143,7 @@ def _reach(instance: Instance, bins: PoolBins, shape: int, kind: str, rest: int)
         # Nothing is lost, or a GPU: the largest replica, which may be of any shape.
         largest = int(columns.capacity[instance.of_deployment(int(columns.deployment[shape]))].max())
         needed = load if not rest else max(load, rest + largest)
-        return FAR, min(most, max(minimum, -(-needed // capacity))), True
+        return (), min(most, max(minimum, -(-needed // capacity))), True
     domain = bins.domains[kind]
     # A container whose bins all lie in one domain keeps a replica there.
     pairs = np.unique(np.column_stack((container, domain)), axis=0)
@@ -150,12 +151,19 @@ def _reach(instance: Instance, bins: PoolBins, shape: int, kind: str, rest: int)
         # With more of it than this in one domain one replica can go: what is left without the domain stays, and this much is in it besides.
         owners, in_domain = summed(pairs[:, 1], slots // groups)
         own = np.minimum(in_domain, -(-max(rest, load - rest) // capacity))
-        return int((in_domain > 0).sum()), min(most, max(minimum, int(own.sum()))), True
+        return _touched(instance, shape, kind, in_domain), min(most, max(minimum, int(own.sum()))), True
     owners, in_domain = summed(domain, held)
-    hosts = int((in_domain > 0).sum())
     # As in `counts`: a replica touches at most as many domains as it has groups.
     touches = min(groups, len(owners))
-    return hosts, min(most, max(minimum, -(-load // capacity), (touches + 1) * -(-rest // capacity))), False
+    limit = min(most, max(minimum, -(-load // capacity), (touches + 1) * -(-rest // capacity)))
+    return _touched(instance, shape, kind, in_domain), limit, False
+
+
+def _touched(instance: Instance, shape: int, kind: str, in_domain: IntArray) -> tuple[int, ...]:
+    """Replicas of a shape that may touch each domain of a kind: what it holds, and what its deployment may have there."""
+    spread = instance.rules_of(int(instance.shapes.deployment[shape])).spread
+    most = spread.most if spread is not None and spread.kind == kind else FAR
+    return tuple(np.minimum(in_domain[in_domain > 0], most).tolist())
 
 
 def _allowed(instance: Instance, bins: PoolBins, shape: int) -> BoolArray:

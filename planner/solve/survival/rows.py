@@ -128,7 +128,7 @@ def _knapsack(question: Question, deployment: int, mine: IntArray) -> SurvivingK
     return SurvivingKnapsack(
         tuple(columns.capacity[mine].tolist()),
         tuple(question.limits[mine].tolist()),
-        tuple(np.maximum(question.hosts[mine], 1).tolist()),
+        tuple(question.held[shape] for shape in mine.tolist()),
         tuple(groups),
         int(question.instance.loads[deployment]),
         question.rest[deployment],

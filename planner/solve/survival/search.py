@@ -24,6 +24,7 @@ from planner.solve.survival.carry import forced
 from planner.solve.survival.confirm import confirmed
 from planner.solve.survival.fitting import choose_and_place, refit
 from planner.solve.survival.knapsack import SurvivingKnapsack
+from planner.solve.survival.padding import padded
 from planner.solve.survival.places import Places, Room, greedy
 from planner.solve.survival.question import Question, ask
 from planner.solve.survival.rows import parts_of
@@ -44,8 +45,8 @@ CLOSE = 4e-3
 TOGETHER_BINS = 40
 """Most bins of all pools for which that is tried: with more it takes long and finds nothing."""
 
-PADDED, SPARE = 60, (1, 2, 4)
-"""Choices of a deployment that are listed with replicas to spare as well where no plan is found without, and how many of a shape are spared."""
+FEW_PADDED, PADDED = 20, 60
+"""Choices of a deployment that are listed with replicas to spare as well where no plan is found without."""
 
 PICK_GAP = 3e-4
 """Relative gap at which picking counts may end."""
@@ -107,6 +108,8 @@ class _Search:
         for row, line in enumerate(parts.use):
             if len(np.unique(columns.pool[line > 0])) > 1:
                 self.row_pool[row] = -1
+        # Domains of one scope have room for few replicas each, so that what one more lets them hold matters from the start.
+        self.scattered = all(len(bins) == len(bins.scopes) for bins in question.bins.values())
         self.padded = False
         self.per_domain: dict[int, int] = {}
         self.best: tuple[int, IntArray, Places] | None = None
@@ -120,39 +123,37 @@ class _Search:
 
     def run(self) -> Survival:
         """Pick and place until it works, then both together where the gap is wide."""
-        for deployment in range(len(self.listed)):
-            self._widen(deployment)
-        for step in range(STEPS):
-            if self.late or not self._step(step):
-                break
+        self._widen_all()
+        self._steps(1 if self.scattered else STEPS)
+        if self.scattered and self.best is None and not self.late:
+            self._pad(FEW_PADDED)
+            self._steps(STEPS)
         if self.best is None and not self.late:
-            self._pad()
-            for step in range(STEPS):
-                if self.late or not self._step(step):
-                    break
+            self._pad(PADDED)
+            self._steps(STEPS)
         close = self.best is not None and self.best[0] - self.start.value <= CLOSE * self.best[0]
         if not self.late and not close and sum(map(len, self.question.bins.values())) <= TOGETHER_BINS:
             self._together()
         return self._result()
 
-    def _pad(self) -> None:
-        """List choices with replicas to spare as well: no minimal choice has them, yet they let a domain hold more where it is tight."""
+    def _steps(self, most: int) -> None:
+        for step in range(most):
+            if self.late or not self._step(step):
+                break
+
+    def _widen_all(self) -> None:
+        for deployment in range(len(self.listed)):
+            self._widen(deployment)
+
+    def _pad(self, most: int) -> None:
+        """List choices with replicas to spare as well."""
         for deployment, mine in enumerate(self.listed):
-            if not self.question.rest[deployment] or not len(mine):
-                continue
-            nearest = mine.counts[np.argsort(mine.cost, kind="stable")[:PADDED]]
-            more = [mine.counts]
-            for position in range(nearest.shape[1]):
-                with_it = nearest[nearest[:, position] > 0]
-                for number in SPARE:
-                    padded = with_it.copy()
-                    padded[:, position] += number
-                    more.append(padded)
-            listed = np.unique(np.concatenate(more), axis=0)
-            self.listed[deployment] = choices(self.parts, deployment, listed[self._knapsack(deployment).allows(listed)])
-            self.level[deployment] = len(LEVELS)
+            if self.question.rest[deployment] and len(mine):
+                self.listed[deployment] = padded(self.parts, deployment, self._knapsack(deployment), mine, most)
+                self.level[deployment] = len(LEVELS)
         self.cut = dict.fromkeys(self.cut, 0.0)
         self.spread = [0.0] * len(self.spread)
+        self.per_domain = {}
         self.padded = True
 
     def _result(self) -> Survival:
@@ -217,10 +218,9 @@ class _Search:
             return False
         picked = self._pick(view, step)
         if picked is None:
-            if step:
+            if step or self.scattered:
                 return False
-            for deployment in range(len(self.listed)):
-                self._widen(deployment)
+            self._widen_all()
             return True
         value, counts = picked
         places, failed = self.place(counts)
