@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import confirm, cpsat, highs
+from planner.solve.decision import Decision, Stage
 from planner.solve.decomposition.proof import CLOSE, FAR, MANY, NEAR_ALONE, Apart, take_apart
 from planner.solve.greedy import greedy
 from planner.solve.instance import Instance
 from planner.solve.model import Model, Rule, build
 from planner.solve.narrowing import narrowed, taken_apart
 from planner.solve.options import Progress, SolveOptions
-from planner.solve.placement import Placed
 from planner.solve.program import Program, Terms, evaluate
 from planner.solve.result import NOTHING, Result, better, near
 from planner.solve.rules.priority import levels
 from planner.solve.scaling import STAGE_UNITS
 from planner.solve.stages import expression, running_start, stages_after
+from planner.solve.unbilled import near_unbilled
 
 FIRST_SHARE = 0.05
 """Share of the effort of short runs that complete counts to plans, or look for any plan."""
@@ -35,34 +36,10 @@ FEW_DECOMPOSITION_SHARE = 0.01
 """The same where deployments are few."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One finished stage in integer units: `name`, value and proved bound."""
+LOOSE_SHARE = 0.5
+"""Share of the effort for the whole program where boxes around a plan were searched before."""
 
-    name: str
-    value: int
-    bound: int | None
-
-
-@dataclass
-class Decision:
-    """What the stages found: the model whose variables `values` are, the stages in order, and what stopped an unfinished one.
-
-    `placed` holds the replicas where they were placed together with the choice of counts, else it is None. `interrupted` tells that Ctrl-C came, be it after the objective was proved, while ties were broken.
-    """
-
-    status: Status
-    model: Model | None = None
-    values: tuple[int, ...] = ()
-    stages: list[Stage] = field(default_factory=list)
-    stopped_by: str | None = None
-    interrupted: bool = False
-    placed: tuple[Placed, ...] | None = None
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """Replicas of every shape of the instance."""
-        return () if self.model is None else tuple(self.values[variable] for variable in self.model.count)
+__all__ = ["Decision", "Search", "Stage"]
 
 
 class Search:
@@ -78,6 +55,7 @@ class Search:
         self.within: dict[int, tuple[int, int]] = {}
         self.settled: dict[str, int] = {}
         self.serving: dict[int, int] = {}
+        self.loose: Apart | None = None
 
     def after(self, instance: Instance, part: float) -> Search:
         """Open the search of what comes next over an instance, with part of the effort, what is left of the time, and the same promises."""
@@ -160,7 +138,9 @@ class Search:
         if model.instance.seats and (running := self._start(model)) is not None:
             # What runs already is the best place to start from.
             known = better(known, Result(Status.FEASIBLE, running, evaluate(objective, running), None, "effort"))
-        result = self._apart(name, model, objective) if many else NOTHING
+        whole_nodes = NOTHING if name != "cost" else near_unbilled(self, model, objective)
+        known = better(known, whole_nodes) if whole_nodes != NOTHING else known
+        result = self.take_apart(name, model, objective) if many and whole_nodes.values is None else NOTHING
         if result == NOTHING:
             program = model.program
             if known.bound is not None:
@@ -170,14 +150,14 @@ class Search:
             result = self.run(name, program, objective, FIRST_SHARE if many or name == "unserved" else FEW_SHARE, hint)
         if known != NOTHING:
             result = better(result, known)
-        if not self._ended(result) and not many and (apart := self._apart(name, model, objective, result)) != NOTHING:
+        if not self._ended(result) and not many and (apart := self.take_apart(name, model, objective, result)) != NOTHING:
             result = better(apart, result)
         enough = near(result, NEAR_ALONE) if self._with_alone(model) else many and near(result)
         if not self._ended(result) and not enough:
             result = self._in_full(name, model, objective, result)
         alone = False
         # Units of load that go unserved are too many for doubles: its bound there has been above plans.
-        second = self.part is None and not any(model.program.upper[variable] for variable in model.unserved.values())
+        second = self.part is None and self.loose is None and not any(model.program.upper[variable] for variable in model.unserved.values())
         if not self._ended(result) and not enough and not near(result) and second and (nodes := highs.nodes_for(model.program)):
             left = self.limits().seconds
             opinion = self.guarded(
@@ -199,6 +179,12 @@ class Search:
         # What is proved so far spares the solver from proving it again.
         bounded = model.program.copy()
         bounded.add_row("bound", objective, lower=result.bound, upper=result.objective)
+        share = 1.0
+        if self.loose is not None and result.objective is not None and len(self.loose.model.count) == len(model.count):
+            # Replicas that nobody needs cost nothing in nodes that are paid for anyway.
+            found, share = self.loose.ranges(result.objective, minimal=False), 1.0 if model.instance.seats else LOOSE_SHARE
+            if found is not None:
+                bounded = bounded.within(model.count, found.low.tolist(), found.high.tolist())
         if self.apart is not None and self.apart.model is model and result.objective is not None:
             found = self.apart.ranges(result.objective)
             if found is not None:
@@ -206,7 +192,7 @@ class Search:
                 bounded = bounded.within(model.count, found.low[:shapes].tolist(), found.high[:shapes].tolist())
                 # So little is left of most counts that the plan known only leads astray.
                 hint = None
-        return better(result, self.run(name, bounded, objective, 1.0 if self.part is None else self.part, hint))
+        return better(result, self.run(name, bounded, objective, share if self.part is None else self.part, hint))
 
     def _with_alone(self, model: Model) -> bool:
         """Whether the program was taken apart into deployments of which some are programs themselves, so that lists prove little more."""
@@ -218,7 +204,7 @@ class Search:
             return "interrupt"
         return "time" if self.over else otherwise
 
-    def _apart(self, name: str, model: Model, objective: Terms, known: Result = NOTHING) -> Result:
+    def take_apart(self, name: str, model: Model, objective: Terms, known: Result = NOTHING) -> Result:
         """Take the deployments apart; nothing where the program does not fall apart. Few deployments start from what is `known` and end early."""
         if self.over:
             return NOTHING
@@ -227,7 +213,7 @@ class Search:
         limits = replace(self.limits(), effort=self.options.effort * share * (self.part or 1.0))
 
         def run() -> Result:
-            self.apart = take_apart(model, objective)
+            self.apart = take_apart(model, objective, lambda: self.over)
             if self.apart is None:
                 return NOTHING
             if self.apart.bound is None:

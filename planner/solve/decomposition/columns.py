@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -70,7 +71,7 @@ class Generation:
     """Columns by deployment, and the best bound so far (None while there is none).
 
     `unit` divides every value of the objective. `impossible` is set when a deployment cannot be covered at all, or when the bound exceeds `ceiling`, which
-    no plan's cost does.
+    no plan's cost does. `late` tells, where time is limited, that it is up.
     """
 
     parts: Parts
@@ -79,6 +80,7 @@ class Generation:
     columns: list[dict[Column, None]] = field(default_factory=list)
     best: Bound | None = None
     impossible: bool = False
+    late: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
         self.columns = [{} for _ in self.parts.shapes]
@@ -101,7 +103,7 @@ class Generation:
         start = first_prices(self.parts)
         prices = np.zeros(len(self.parts.room)) if start is None else start
         for _ in range(ROUNDS):
-            if interrupts.asked():
+            if interrupts.asked() or (self.late is not None and self.late()):
                 break
             fresh = 0
             # Prices swing; half way back to the best ones is tried before the master's own.

@@ -135,15 +135,15 @@ class Apart:
         return ranges(parts, self.bound, self.bound.chosen, upper, minimal=minimal and parts.complete)
 
 
-def take_apart(model: Model, objective: Terms) -> Apart | None:
-    """Take a program apart and bound it by column generation; None where it does not fall apart or the generation ends without a bound.
+def take_apart(model: Model, objective: Terms, late: Callable[[], bool] | None = None) -> Apart | None:
+    """Take a program apart and bound it by column generation; None where it does not fall apart or the generation ends without a bound, be it because it is `late`.
 
     Where deployments are few, the optimum is further from the bound than the last rounds of the generation would move it.
     """
     parts = split(model, objective)
     if parts is None:
         return None
-    generation = Generation(parts, objective_unit(parts), STEADY if len(parts.shapes) >= MANY else NEARLY_STEADY)
+    generation = Generation(parts, objective_unit(parts), STEADY if len(parts.shapes) >= MANY else NEARLY_STEADY, late=late)
     bound = generation.run()
     if generation.impossible:
         return Apart(model, objective, generation, None)

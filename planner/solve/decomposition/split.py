@@ -19,8 +19,11 @@ from planner.solve.instance import IntArray
 from planner.solve.model import Model
 from planner.solve.program import Row, Terms
 
-OTHERS_LIMIT = 2_000
+OTHERS_LIMIT = 8_000
 """Most variables beside the counts; with more, the parts say little that the program itself does not."""
+
+ENTRIES_LIMIT = 8_000_000
+"""Most entries of these variables in the joining rows, zeros among them."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,11 @@ def split(model: Model, objective: Terms, *, roughly: bool = False) -> Parts | N
     named = {variable for terms, _ in reading.joining for variable in terms} | set(objective)
     short = tuple(reading.unserved)
     others = sorted(variable for variable in named - set(short) - reading.nothing if variable >= shapes)
-    if len(others) > OTHERS_LIMIT or set(others) & (reading.switches.keys() | reading.beside.keys()):
+    if (
+        len(others) > OTHERS_LIMIT
+        or len(others) * len(reading.joining) > ENTRIES_LIMIT
+        or set(others) & (reading.switches.keys() | reading.beside.keys())
+    ):
         return None
     # The load that goes unserved stands behind the shapes.
     column = {**{shape: shape for shape in range(shapes)}, **{variable: shapes + position for position, variable in enumerate(short)}}
