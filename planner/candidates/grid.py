@@ -103,8 +103,10 @@ def _lay_out(deployment: Deployment, room: PoolRoom, degrees: Degrees, found: _G
             found.refused.append(_Refusal(degrees, room.pool.levels[layout.replica_level], *missing))
     if missed:
         message = f"{degrees} needs {degrees.gpus} free GPUs in groups of {degrees.tensor_parallel} that a {scope} holds; "
+        held = room.total_free
         if room.outer_levels or room.scopes < 2:
             message += f"{room.total_free} are free, {room.most_free} in the fullest {scope}"
         else:
             message = f"{degrees} needs {degrees.gpus} free GPUs in one {scope}, as no network joins the {scope}s; the fullest has {room.most_free}"
-        found.refused.append(_Refusal(degrees, scope, "NOT_ENOUGH_GPUS", message, degrees.gpus / max(room.total_free, 1) - 1.0))
+            held = room.most_free
+        found.refused.append(_Refusal(degrees, scope, "NOT_ENOUGH_GPUS", message, max(degrees.gpus / max(held, 1) - 1.0, 0.0)))

@@ -67,7 +67,9 @@ def solve(
     from planner.answer.answering import Options, parse_degrees
     from planner.cli.limits import seconds_of, share_of
     from planner.interrupts import Interrupts
+    from planner.report.output import check_output
 
+    check_output(output)
     for option, words in (("--force", force), ("--explain", explain)):
         if words is not None:
             parse_degrees(words, option)

@@ -30,7 +30,12 @@ def failure_domains_known(deployment: Deployment, fabric: Fabric) -> Iterator[Di
         place = Place(path=f"deployments.{deployment.name}.{path}")
         if len(without) < len(groups):
             message = f"{without[0].names[0]} has no {kind}, other nodes have"
-            yield Diagnostic("FAILURE_DOMAIN_MISSING", message, f"give every node its {kind} in the topology", place=place)
+            yield Diagnostic(
+                "FAILURE_DOMAIN_MISSING",
+                message,
+                f"give every node its {kind} in the topology, also those that the deployment does not use",
+                place=place,
+            )
             continue
         named = sorted({name for group in groups for name in group.failure_domains})
         known = ["gpu", "node", *(["leaf"] if all(group.leaves for group in groups) else []), *named]

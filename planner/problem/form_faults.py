@@ -164,7 +164,8 @@ class _Fault:
             return "NOT_FINITE", f"{self.shown} is not a finite number", "write a whole number such as 8"
         if isinstance(self.value, float):
             hint = f"write {math.ceil(self.value)}" if abs(self.value) < 1e15 else "write a whole number such as 8"
-            return "WRONG_TYPE", f"{self.shown} is not a whole number", hint
+            written = "is written with a point or an exponent" if self.value == math.ceil(self.value) else "is not a whole number"
+            return "WRONG_TYPE", f"{self.shown} {written}", hint
         if isinstance(self.value, str) and self.value.strip().isdecimal():
             return "WRONG_TYPE", f"{self.shown} is text, not a number", f"write {self.value.strip()[:20]} without quotes"
         return "WRONG_TYPE", f"{self.shown} is not a whole number", "write a whole number such as 8"

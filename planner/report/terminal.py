@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
@@ -60,6 +61,8 @@ def plan_lines(plan: PlanDocument, fabric: Fabric, targets: dict[str, tuple[floa
         yield from pareto_lines(plan.pareto, plan.currency)
     for title, examined in (("would help, each alone", True), ("not examined", False)):
         items = (item for item in plan.repairs if (item.code != NOT_EXAMINED) is examined)
+        if examined and not plan.repairs:
+            yield from _listed("in the way", (f"{item.message}; {item.hint}" for item in plan.diagnostics if item.code == "NO_SHAPE"))
         yield from _listed(title, (f"{item.message}: {item.hint} [{item.code}]" for item in items))
     yield from _alternatives(plan)
     yield from _rejected(plan)
@@ -206,13 +209,26 @@ def _alternatives(plan: PlanDocument) -> Iterator[str]:
 
 
 def _rejected(plan: PlanDocument) -> Iterator[str]:
-    """One line for each reason and GPU type of each deployment: the nearest miss in words, the others by their degrees."""
-    groups: dict[tuple[str, str, str, str], list[RejectedDocument]] = {}
+    """One line for each reason and GPU type of each deployment: the nearest miss in words, the others by their degrees.
+
+    Where there is no plan because some deployments have no shape, only theirs are listed. Every reason comes before another GPU type of the same.
+    """
+    possible = {item.deployment for item in plan.alternatives}
+    stuck = {item.deployment for item in plan.rejected} - possible if plan.status == "infeasible" else set()
+    groups: dict[tuple[str, str, str], list[RejectedDocument]] = {}
     for item in plan.rejected:
-        groups.setdefault((item.deployment, item.code, item.shape.gpu, item.shape.nodes), []).append(item)
-    shown = _first_of_each([(group[0].deployment, group) for group in groups.values()], MOST_REJECTED)
+        if not stuck or item.deployment in stuck:
+            groups.setdefault((item.deployment, item.code, item.shape.gpu), []).append(item)
+    times: Counter[tuple[str, str]] = Counter()
+    ranked = []
+    for (name, code, _), group in groups.items():
+        ranked.append((times[name, code], name, group))
+        times[name, code] += 1
+    shown = _first_of_each([(name, group) for _, name, group in sorted(ranked, key=lambda row: row[0])], MOST_REJECTED)
+    names = list(dict.fromkeys(item.deployment for item in plan.rejected))
     title = "nearest misses" if plan.status == "infeasible" else "not possible"
-    yield from _listed(title, (f"{_owner(plan, name)}{_misses(plan, group)}" for name, group in shown))
+    ordered = sorted(shown, key=lambda row: names.index(row[0]))
+    yield from _listed(title, (f"{_owner(plan, name)}{_misses(plan, group)}" for name, group in ordered))
 
 
 def _where(plan: PlanDocument, deployment: str, shape: ShapeDocument) -> str:
@@ -228,6 +244,9 @@ def _where(plan: PlanDocument, deployment: str, shape: ShapeDocument) -> str:
 
 def _misses(plan: PlanDocument, group: list[RejectedDocument]) -> str:
     nearest, *others = group
+    shape = nearest.shape
+    if len({item.shape.nodes for item in group}) > 1:
+        shape = shape.model_copy(update={"nodes": ""})
     first = shape_words(nearest.shape.tp, nearest.shape.pp, nearest.shape.ep, nearest.shape.dp)
     words = dict.fromkeys(shape_words(item.shape.tp, item.shape.pp, item.shape.ep, item.shape.dp) for item in others)
     names = [name for name in words if name != first]
@@ -236,7 +255,7 @@ def _misses(plan: PlanDocument, group: list[RejectedDocument]) -> str:
         if not names
         else f"; also {', '.join(names[:MOST_NAMED])}" + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
     )
-    return f"{first} on {_where(plan, nearest.deployment, nearest.shape)}: {nearest.message} [{nearest.code}]{more}"
+    return f"{first} on {_where(plan, nearest.deployment, shape)}: {nearest.message} [{nearest.code}]{more}"
 
 
 def _binding(plan: PlanDocument) -> Iterator[str]:

@@ -106,7 +106,7 @@ def _several(instance: Instance, names: Sequence[str]) -> Diagnostic:
             "replicas": limits != ReplicaLimits(),
         }
         asked.extend(f"{part} of {name}" for part, there in parts.items() if there)
-    hint = f"loosen more than one of: room, load, {', '.join(asked)}" if asked else "make much more room, or lower the load"
+    hint = f"loosen more than one of: free GPUs, load, {', '.join(asked)}" if asked else "make much more room, or lower the load"
     return _told("NO_SINGLE_REPAIR", "no single change was found that makes a plan possible", hint)
 
 

@@ -97,3 +97,11 @@ def test_a_wrong_limit_is_told_with_its_option_before_anything_is_solved(option,
 def test_a_gap_may_be_written_in_percent(capsys):
     assert run(["solve", SHIPPED, "--gap", "1%", "-q"]) == 0
     assert "optimal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "why"), [("nowhere/plan.json", "there is no folder"), (".", "it is a folder")])
+def test_a_plan_that_cannot_be_written_is_refused_before_it_is_made(name, why, tmp_path, capsys):
+    assert run(["solve", SHIPPED, "-o", str(tmp_path / name)]) == 1
+    captured = capsys.readouterr()
+    assert why in captured.err
+    assert "solving" not in captured.err

@@ -77,3 +77,32 @@ def test_explanations_are_priced_in_the_currency_of_the_fleet(solution):
     assert any("EUR" in line or "€" in line for line in told)
     assert not any("$" in line for line in told)
     assert any("of h100-01 and 1 alike" in line for line in told)
+
+
+def answered(folder, change):
+    (folder / "fleet.yaml").write_text(FLEET)
+    (folder / "problem.yaml").write_text(PROBLEM + change)
+    solution = planner.solve(str(folder / "problem.yaml"))
+    return list(plan_lines(solution.plan, solution.problem.fabric, {})), solution.plan
+
+
+OTHER = """  - name: other
+    model: llama-3.1-8b
+    workload: {prompt_tokens: 2000, output_tokens: 400, concurrency: 4}
+    slo: {tpot: 1ms}
+"""
+
+
+def test_misses_of_an_impossible_problem_are_those_in_the_way(tmp_path):
+    lines, plan = answered(tmp_path, OTHER)
+    misses = listed(lines, "nearest misses")
+    assert all(line.startswith("  other: ") for line in misses)
+    assert any("[TPOT_MISSED]" in line for line in misses)
+    assert any("other cannot be served within 1ms" in line for line in listed(lines, "would help, each alone"))
+    assert all(item.shortfall is None or item.shortfall >= 0.0 for item in plan.rejected)
+
+
+def test_what_is_in_the_way_is_said_where_no_single_change_helps(tmp_path):
+    lines, plan = answered(tmp_path, OTHER + "budget: {per_hour: 1 EUR/h}\n")
+    assert plan.repairs == ()
+    assert listed(lines, "in the way") == ["  other has no shape that may run on this fleet; see the nearest misses"]
