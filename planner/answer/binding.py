@@ -10,6 +10,7 @@ from planner.plan.document import BindingDocument
 from planner.plan.outcome import Outcome
 from planner.plan.shape import Shape
 from planner.problem.load import LoadedProblem
+from planner.topology.pool_names import pools_in_words
 
 NEAR = 0.05  # a target met with less than this to spare is a limit
 
@@ -32,11 +33,16 @@ def binding_limits(loaded: LoadedProblem, menu: Menu, outcome: Outcome) -> tuple
     used: dict[int, int] = defaultdict(int)
     for replica in outcome.replicas:
         used[replica.shape.pool] += len(replica.ranks)
+    words_of = pools_in_words(loaded.fabric)
     for pool in loaded.fabric.pools:
         free = int(loaded.fabric.scopes.free[loaded.fabric.scopes.pool == pool.index].sum())
         if used[pool.index] and used[pool.index] >= free:
-            answer.append(BindingDocument(deployment=None, name="gpus", message=f"all {free} free {pool.gpu.name} are used"))
+            answer.append(BindingDocument(deployment=None, name="gpus", message=_all_used(free, words_of[pool.index])))
     return tuple(answer)
+
+
+def _all_used(free: int, pool: str) -> str:
+    return f"all {free} free {pool} are used" if free > 1 else f"the only free {pool} is used"
 
 
 def _shape_limits(menu: Menu, shape: Shape) -> list[tuple[str, str]]:
@@ -50,7 +56,9 @@ def _shape_limits(menu: Menu, shape: Shape) -> list[tuple[str, str]]:
     if ttft >= targets.ttft * (1 - NEAR):
         limits.append(("ttft", f"{targets.words}time to first token {ttft:.2f} s of {targets.ttft:.2f} s allows no larger batch"))
     if shape.batch >= shape.memory.max_sequences:
-        limits.append(("memory", f"memory holds {shape.memory.max_sequences} sequences and no more"))
+        limits.append(
+            ("memory", f"memory holds {shape.memory.max_sequences} sequence{'s' if shape.memory.max_sequences != 1 else ''} and no more")
+        )
     if shape.memory.free < shape.memory.other_high - shape.memory.other:
         missing = (shape.memory.other_high - shape.memory.other - shape.memory.free) / 2.0**30
         limits.append(

@@ -42,7 +42,7 @@ def ranked_alternatives(
 
     `chosen` lists the shape of every replica of the plan, `free_gpus` the usable GPUs of each pool. Of shapes with the same degrees on the same
     pool only the best is kept. Each alternative serves its whole deployment alone with one kind of replica; where `keeps` gives a share of its
-    load that must survive a loss (0: none), one replica more than serves that share.
+    load that must survive a loss (0: none), one replica more than serves that share. Where the most load is asked for, each fills the free GPUs of its pool.
     """
     answer: list[Alternative] = []
     own: dict[int, list[Shape]] = {}
@@ -57,16 +57,17 @@ def ranked_alternatives(
         base = _Base(taken, load) if taken else None
         skip = {(shape.pool, shape.degrees) for shape in taken}
         best: dict[tuple[int, Degrees], Shape] = {}
-        for shape in _ranked(own.get(deployment, []), load, objective, keep):
+        for shape in _ranked(own.get(deployment, []), load, objective, keep, free_gpus):
             if (shape.pool, shape.degrees) not in skip:
                 best.setdefault((shape.pool, shape.degrees), shape)
             if len(best) == most:
                 break
         for shape in best.values():
-            count = replicas_for(shape, load, keep)
+            free = free_gpus[shape.pool]
+            count = replicas_for(shape, load, keep) if objective != "throughput" else max(free // shape.degrees.gpus, 1)
             gpus = count * shape.degrees.gpus
             price = count * shape.price if priced else None
-            reason = _reason(shape, count, free_gpus[shape.pool], base, load, priced=priced)
+            reason = _reason(shape, count, free, base, load, priced=priced, most=objective == "throughput")
             answer.append(Alternative(shape, count, gpus, price, reason))
     return tuple(answer)
 
@@ -77,13 +78,19 @@ def replicas_for(shape: Shape, load: float, keep: float = 0.0) -> int:
     return max(survivors, math.ceil(load / shape.capacity - 1e-9))
 
 
-def _ranked(shapes: Sequence[Shape], load: float, objective: str, keep: float) -> Iterator[Shape]:
-    """Shapes from the best to the worst, each serving the load alone: by money, GPUs and time per token in the order of the objective, then by `_further`."""
+def _ranked(shapes: Sequence[Shape], load: float, objective: str, keep: float, free: Sequence[int]) -> Iterator[Shape]:
+    """Shapes from the best to the worst, each serving the load alone: by money, GPUs and time per token in the order of the objective, then by `_further`.
+
+    Where the most load is asked for, by what each serves on the free GPUs of its pool.
+    """
     count = np.array([replicas_for(shape, load, keep) for shape in shapes], dtype=np.float64)
     price = count * np.array([shape.price for shape in shapes])
     gpus = count * np.array([shape.degrees.gpus for shape in shapes])
     tpot = np.array([shape.times.tpot for shape in shapes])
-    asked = {"latency": (tpot, price, gpus), "gpus": (gpus, price, tpot)}.get(objective, (price, gpus, tpot))
+    less = np.array([-float(free[shape.pool] // shape.degrees.gpus) * shape.capacity for shape in shapes])
+    asked = {"latency": (tpot, price, gpus), "gpus": (gpus, price, tpot), "throughput": (less, tpot, gpus)}.get(
+        objective, (price, gpus, tpot)
+    )
     order = np.lexsort(asked[::-1])
     ranked = np.stack(asked)[:, order]
     # Few shapes are looked at: only those that are the same by the objective are compared in all their figures, and only as far as is asked.
@@ -111,7 +118,7 @@ class _Base:
         self.serves = sum(shape.capacity for shape in taken) / load
 
 
-def _reason(shape: Shape, count: int, free: int, base: _Base | None, load: float, *, priced: bool) -> str:
+def _reason(shape: Shape, count: int, free: int, base: _Base | None, load: float, *, priced: bool, most: bool) -> str:
     """Say in a few words what the plan has that this shape has not."""
     gpus, price, serves = count * shape.degrees.gpus, count * shape.price, count * shape.capacity / load
     if gpus > free:
@@ -130,7 +137,10 @@ def _reason(shape: Shape, count: int, free: int, base: _Base | None, load: float
         words.append(f"slower by {slower:.1f} ms a token")
     elif slower < -SAME_TIME:
         words.append(f"faster by {-slower:.1f} ms a token")
-    if priced and price < base.price - SAME_PRICE:
+    if most:
+        alone = f"serves {serves:,.4g} times the load alone"
+        words.append(f"{alone}, the plan {base.serves:,.4g} times" if serves < base.serves else f"{alone}, but not beside the others")
+    elif priced and price < base.price - SAME_PRICE:
         words.append("cheaper alone, but not beside the others")
     elif serves < base.serves - SAME_ROOM and not dearer:
         words.append(f"less room: {serves:.0%} of the load instead of {base.serves:.0%}")

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 from planner.candidates.alternatives import replicas_for
+from planner.candidates.degrees import PIPELINE_DEGREES, pool_room
+from planner.candidates.grid import tensor_refusals
+from planner.candidates.legality.rulebook import rulebook
 from planner.candidates.menu import Menu
+from planner.candidates.settings import pool_settings
 from planner.plan.outcome import Outcome
 from planner.plan.shape import Degrees
 from planner.problem.load import LoadedProblem
@@ -42,8 +47,32 @@ def explain_degrees(loaded: LoadedProblem, menu: Menu, outcome: Outcome, degrees
                 seen.add(words)
                 lines.append(words)
         if not wanted and not refused:
-            lines.append(f"{head} was not looked at: it does not fit the degrees allowed or the GPUs there are")
+            reasons = list(_too_wide(loaded, index, degrees.tensor_parallel, pools))
+            lines += [f"{head} {words}" for words in reasons]
+            if not reasons:
+                asked = f"`parallelism: {{pp: {degrees.pipeline_parallel}}}` of {deployment.name} asks for them"
+                beyond = degrees.pipeline_parallel not in PIPELINE_DEGREES and (
+                    deployment.parallelism is None or deployment.parallelism.pp is None
+                )
+                why = (
+                    f"so many stages are not tried unless {asked}"
+                    if beyond
+                    else "it does not fit the degrees allowed or the GPUs there are"
+                )
+                lines.append(f"{head} was not looked at: {why}")
     return lines
+
+
+def _too_wide(loaded: LoadedProblem, index: int, tensor: int, pools: Sequence[str]) -> Iterator[str]:
+    """Why no pool holds a tensor-parallel degree that the menu did not come to."""
+    for pool in loaded.fabric.pools:
+        setting = next(iter(pool_settings(loaded, index, pool)), None)
+        if setting is None:
+            continue
+        inner = setting.setting
+        book = rulebook(inner.architecture, inner.precision, setting.engine, inner.gpu)
+        for item in tensor_refusals(book, pool_room(loaded.fabric, pool), tensor):
+            yield f"on {pools[pool.index]}: {item.message} [{item.code}]"
 
 
 def _priced(amount: float, currency: str) -> str:

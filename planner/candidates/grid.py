@@ -16,7 +16,7 @@ from planner.problem.load import LoadedProblem
 
 
 @dataclass(frozen=True)
-class _Refusal:
+class Refusal:
     """Degrees that left, the level they were meant for, and why."""
 
     degrees: Degrees
@@ -29,7 +29,7 @@ class _Refusal:
 @dataclass
 class _Grid:
     layouts: list[Layout] = field(default_factory=list)
-    refused: list[_Refusal] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
 
 
 class LegalGrids:
@@ -61,7 +61,7 @@ def _grid(deployment: Deployment, book: Rulebook, room: PoolRoom, force: Degrees
     for tensor in tensor_degrees(deployment, room, architecture):
         if force is not None and tensor != force.tensor_parallel:
             continue
-        reasons = [*_tensor_refusals(book, room, tensor)]
+        reasons = [*tensor_refusals(book, room, tensor)]
         found.refused += reasons
         if reasons:
             continue
@@ -71,25 +71,25 @@ def _grid(deployment: Deployment, book: Rulebook, room: PoolRoom, force: Degrees
                 if force is not None and degrees != force:
                     continue
                 if broken := errors(book.violations(degrees)):
-                    found.refused += [_Refusal(degrees, scope, item.code, item.message) for item in broken]
+                    found.refused += [Refusal(degrees, scope, item.code, item.message) for item in broken]
                 else:
                     _lay_out(deployment, room, degrees, found)
     return found
 
 
-def _tensor_refusals(book: Rulebook, room: PoolRoom, tensor: int) -> Iterator[_Refusal]:
+def tensor_refusals(book: Rulebook, room: PoolRoom, tensor: int) -> Iterator[Refusal]:
     """Why no replica of this tensor-parallel degree is possible, whatever its other degrees."""
     scope = room.pool.scale_up_level
     for item in errors(book.tensor_parallel_violations(tensor)):
-        yield _Refusal(Degrees(tensor), scope, item.code, item.message)
+        yield Refusal(Degrees(tensor), scope, item.code, item.message)
     where = "NVLink domain" if scope == "domain" else scope
     if tensor > room.pool.scope_size:
-        yield _Refusal(Degrees(tensor), scope, "CROSS_NODE_TP", f"TP{tensor} leaves the {where} of {room.pool.scope_size} GPUs")
+        yield Refusal(Degrees(tensor), scope, "CROSS_NODE_TP", f"TP{tensor} leaves the {where} of {room.pool.scope_size} GPUs")
     elif tensor > room.most_free:
         message = (
             f"TP{tensor} needs {tensor} free GPUs in one {where}; the fullest has {room.most_free} ({room.total_free} are free in all)"
         )
-        yield _Refusal(Degrees(tensor), scope, "DOMAIN_TOO_FULL", message, tensor / max(room.most_free, 1) - 1.0)
+        yield Refusal(Degrees(tensor), scope, "DOMAIN_TOO_FULL", message, tensor / max(room.most_free, 1) - 1.0)
 
 
 def _lay_out(deployment: Deployment, room: PoolRoom, degrees: Degrees, found: _Grid) -> None:
@@ -100,7 +100,7 @@ def _lay_out(deployment: Deployment, room: PoolRoom, degrees: Degrees, found: _G
         if (missing := without_nvlink(deployment, room.pool, layout)) is None:
             found.layouts.append(layout)
         else:
-            found.refused.append(_Refusal(degrees, room.pool.levels[layout.replica_level], *missing))
+            found.refused.append(Refusal(degrees, room.pool.levels[layout.replica_level], *missing))
     if missed:
         message = f"{degrees} needs {degrees.gpus} free GPUs in groups of {degrees.tensor_parallel} that a {scope} holds; "
         held = room.total_free
@@ -109,4 +109,4 @@ def _lay_out(deployment: Deployment, room: PoolRoom, degrees: Degrees, found: _G
         else:
             message = f"{degrees} needs {degrees.gpus} free GPUs in one {scope}, as no network joins the {scope}s; the fullest has {room.most_free}"
             held = room.most_free
-        found.refused.append(_Refusal(degrees, scope, "NOT_ENOUGH_GPUS", message, max(degrees.gpus / max(held, 1) - 1.0, 0.0)))
+        found.refused.append(Refusal(degrees, scope, "NOT_ENOUGH_GPUS", message, max(degrees.gpus / max(held, 1) - 1.0, 0.0)))

@@ -102,6 +102,8 @@ def _in_unit(value: float, unit: str, currency: str) -> str:
         return per_hour(value, currency)
     if unit == "s":
         return milliseconds(value)
+    if unit == "of the load":
+        return f"{value:,.4g} times the load"
     return f"{value:,.6g} {unit}"
 
 
@@ -129,6 +131,7 @@ def deployment_lines(
         ]
         if deployment.usd_per_million_output_tokens is not None and index == 0:
             together = " by all of them" if len(groups) > 1 else ""
+            together += " at the load asked" if plan.objective is not None and plan.objective.name == "throughput" else ""
             parts.append(f"{money(deployment.usd_per_million_output_tokens, plan.currency)} per 1M output tokens{together}")
         yield f"{name:<{width}}   {' · '.join(parts)}"
         for line in (*_figures(replica, deployment, targets), *bucket_lines(replicas, deployment.load_unit)):

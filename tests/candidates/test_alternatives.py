@@ -54,3 +54,11 @@ def test_the_reason_names_what_the_plan_has(other, reason):
 
 def test_without_a_plan_an_alternative_is_possible_by_itself():
     assert reasons([], variant(EIGHT, 64.0, 0.050)) == {str(EIGHT): "possible by itself"}
+
+
+def test_where_the_most_load_is_asked_an_alternative_fills_its_pool():
+    """Money is no reason then: what matters is how much of the load each serves by itself."""
+    asked = replace(menu(), shapes=(variant(EIGHT, 40.0, 0.050), variant(LONG, 70.0, 0.050)), loads=(LOAD,))
+    (other,) = ranked_alternatives(asked, [variant(EIGHT, 40.0, 0.050)] * 2, "throughput", [16])
+    assert (other.replicas, other.gpus) == (1, 16)
+    assert other.reason == "serves 1.094 times the load alone, the plan 1.25 times"
