@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -81,14 +82,25 @@ def run(arguments: Sequence[str]) -> int:
         # The reader of our pipe went away; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.ANSWERED
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
+            return _unforeseen(error, arguments)
+        # What is still buffered cannot be written either; Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.stderr.write(f"error: the answer cannot be written: {error.strerror}; make room, or write it elsewhere [OUTPUT_NOT_WRITABLE]\n")
+        return ExitCode.INVALID
     except Exception as error:  # noqa: BLE001 - the last line of defence: a person on call gets a sentence, not a traceback
-        if {"-v", "--verbose"} & set(arguments):
-            import traceback
-
-            traceback.print_exc()
-        sys.stderr.write(f"internal error: {type(error).__name__}: {error}; run again with --verbose and report it with your files\n")
-        return ExitCode.INTERNAL
+        return _unforeseen(error, arguments)
     return int(result) if isinstance(result, int) else ExitCode.ANSWERED
+
+
+def _unforeseen(error: Exception, arguments: Sequence[str]) -> int:
+    if {"-v", "--verbose"} & set(arguments):
+        import traceback
+
+        traceback.print_exc()
+    sys.stderr.write(f"internal error: {type(error).__name__}: {error}; run again with --verbose and report it with your files\n")
+    return ExitCode.INTERNAL
 
 
 def main() -> None:

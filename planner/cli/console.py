@@ -34,9 +34,15 @@ def answer_console(common: Common, width: int | None = None) -> Console:
     """Console on stdout: colours only on a terminal, `width` fixed at 120 when piped so that tables stay whole."""
     from rich.console import Console
 
+    class PipedConsole(Console):
+        """A console whose reader may go away, as that of every other answer may: the command ends as answered."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     terminal = sys.stdout.isatty()
     plain = common.no_color or bool(os.environ.get("NO_COLOR"))
-    return Console(
+    return PipedConsole(
         file=sys.stdout,
         no_color=plain,
         color_system=None if plain or not terminal else "auto",

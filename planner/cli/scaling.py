@@ -69,15 +69,21 @@ def scaling(
                 common,
                 head,
             )
-            print_lines(_optima(curve.time_optimal, curve.time_optimal_real, curve.cost_optimal), common)
+            unfit = frozenset(row["tp"] for row in own if not (row["fits"] and row["legal"]))
+            print_lines(_optima(curve.time_optimal, curve.time_optimal_real, curve.cost_optimal, unfit), common)
     print_diagnostics(notes, common)
     return ExitCode.ANSWERED
 
 
-def _optima(fastest: int, real: float | None, paying: tuple[tuple[float, int | None], ...]) -> list[str]:
+def _optima(fastest: int, real: float | None, paying: tuple[tuple[float, int | None], ...], unfit: frozenset[int]) -> list[str]:
     exact = "" if real is None else f" (the formula's optimum is N = {real:.1f})"
-    lines = [f"  fastest        TP{fastest}{exact}"]
+    lines = [f"  fastest        TP{fastest}{exact}{_unfit(fastest, unfit)}"]
     for threshold, degree in paying:
         words = f"TP{degree}" if degree is not None else "none of these degrees"
-        lines.append(f"  at {threshold:>4.0%}        {words} is the largest at or above {threshold:.0%} efficiency")
+        lines.append(f"  at {threshold:>4.0%}        {words} is the largest at or above {threshold:.0%} efficiency{_unfit(degree, unfit)}")
     return [*lines, ""]
+
+
+def _unfit(degree: int | None, unfit: frozenset[int]) -> str:
+    """What a degree lacks that time alone does not tell."""
+    return "; it does not fit or is not legal" if degree in unfit else ""

@@ -13,7 +13,6 @@ from planner.plan.document import (
     PlanDocument,
     RejectedDocument,
     ReplicaDocument,
-    ShapeDocument,
     SourceDocument,
 )
 from planner.report.buckets import bucket_lines
@@ -21,6 +20,7 @@ from planner.report.current import change_words, current_lines
 from planner.report.grid import grid_text
 from planner.report.pareto import pareto_lines
 from planner.report.spares import spare_lines
+from planner.report.where import where_words
 from planner.report.words import (
     NOT_EXAMINED,
     carried_words,
@@ -203,7 +203,7 @@ def _alternatives(plan: PlanDocument) -> Iterator[str]:
         "next best",
         (
             f"{_owner(plan, other.deployment)}{shape_words(other.shape.tp, other.shape.pp, other.shape.ep, other.shape.dp)} x "
-            f"{other.replicas} on {_where(plan, other.deployment, other.shape)}, {quantity_of(other.gpus, 'GPU')}  "
+            f"{other.replicas} on {where_words(plan, other.deployment, other.shape)}, {quantity_of(other.gpus, 'GPU')}  "
             f"{per_hour(other.price_per_hour, plan.currency)}  "
             f"{milliseconds(other.tpot_s)}   {other.reason}"
             for _, other in _first_of_each(((other.deployment, other) for other in plan.alternatives), MOST_ALTERNATIVES)
@@ -234,17 +234,6 @@ def _rejected(plan: PlanDocument) -> Iterator[str]:
     yield from _listed(title, (f"{_owner(plan, name)}{_misses(plan, group)}" for name, group in ordered))
 
 
-def _where(plan: PlanDocument, deployment: str, shape: ShapeDocument) -> str:
-    """GPU type of a shape, with its nodes where others have the same GPUs, and its number formats where those of the deployment differ."""
-    of = f" of {shape.nodes}" if shape.nodes else ""
-    shapes = [replica.shape for item in plan.deployments if item.name == deployment for replica in item.replicas]
-    shapes += [item.shape for item in plan.alternatives if item.deployment == deployment]
-    shapes += [item.shape for item in plan.rejected if item.deployment == deployment]
-    several = len({(one.weights_dtype, one.kv_dtype) for one in shapes if one.weights_dtype}) > 1
-    formats = f" ({shape.weights_dtype} weights, {shape.kv_dtype} KV)" if several and shape.weights_dtype else ""
-    return f"{shape.gpu}{of}{formats}"
-
-
 def _misses(plan: PlanDocument, group: list[RejectedDocument]) -> str:
     nearest, *others = group
     shape = nearest.shape
@@ -258,7 +247,7 @@ def _misses(plan: PlanDocument, group: list[RejectedDocument]) -> str:
         if not names
         else f"; also {', '.join(names[:MOST_NAMED])}" + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
     )
-    return f"{first} on {_where(plan, nearest.deployment, shape)}: {nearest.message} [{nearest.code}]{more}"
+    return f"{first} on {where_words(plan, nearest.deployment, shape)}: {nearest.message} [{nearest.code}]{more}"
 
 
 def _binding(plan: PlanDocument) -> Iterator[str]:

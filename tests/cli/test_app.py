@@ -105,3 +105,30 @@ def test_a_plan_that_cannot_be_written_is_refused_before_it_is_made(name, why, t
     captured = capsys.readouterr()
     assert why in captured.err
     assert "solving" not in captured.err
+
+
+def test_a_reader_that_goes_away_or_a_full_disk_ends_without_a_traceback():
+    command = f"{sys.executable} -m planner"
+    piped = subprocess.run(
+        ["bash", "-c", f"{command} catalog codes | head -1; echo ${{PIPESTATUS[0]}}; {command} catalog models > /dev/full; echo $?"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert piped.stdout.splitlines()[-2:] == ["0", "1"]
+    assert "cannot be written" in piped.stderr
+    assert "Traceback" not in piped.stderr
+
+
+def test_an_interrupt_while_the_command_is_being_loaded_is_told(monkeypatch, capsys):
+    from planner import __main__ as program
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("planner.cli.app.main", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"

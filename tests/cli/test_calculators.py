@@ -102,3 +102,10 @@ def test_no_solver_is_loaded():
     code = f"import sys; from planner.cli.app import run; codes = [run(line) for line in {lines!r}]; assert 'ortools' not in sys.modules; sys.exit(max(codes))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_degree_that_pays_and_does_not_fit_is_told_so(capsys):
+    assert run(["scaling", "--model", "llama-3.1-8b", "--gpu", "t4-16gb", "--tp", "1,2,4"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if " at " in line or "fastest" in line]
+    assert [line for line in lines if "TP2 is" in line and line.endswith("it does not fit or is not legal")]
+    assert [line for line in lines if "TP4" in line and "does not fit" not in line]

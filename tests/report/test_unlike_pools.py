@@ -106,3 +106,14 @@ def test_what_is_in_the_way_is_said_where_no_single_change_helps(tmp_path):
     lines, plan = answered(tmp_path, OTHER + "budget: {per_hour: 1 EUR/h}\n")
     assert plan.repairs == ()
     assert listed(lines, "in the way") == ["  other has no shape that may run on this fleet; see the nearest misses"]
+
+
+def test_the_page_tells_them_apart_too(solution):
+    from planner.report.page.tables import alternatives_table, rejected_table
+
+    rows = [row[:3] for row in alternatives_table(solution.plan).rows]
+    assert len(rows) == len(set(rows))
+    assert any(row[2].startswith("h100-sxm-80gb of odd (") for row in rows)
+    misses = rejected_table(solution.plan).rows
+    assert any("(bf16 weights, bf16 KV)" in row[2] for row in misses)
+    assert all(len(set(row[4].split(", "))) == len(row[4].split(", ")) for row in misses)

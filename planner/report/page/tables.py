@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.plan.document import PlanDocument, RejectedDocument, ShapeDocument, SourceDocument
+from planner.report.where import where_words
 from planner.report.words import milliseconds, per_hour, percent, shape_words
 
 MOST_ALTERNATIVES: Final = 40
@@ -37,14 +38,21 @@ def alternatives_table(plan: PlanDocument) -> Table:
             price = None if replica.price_per_hour is None else sum(item.price_per_hour or 0.0 for item in same)
             gpus = sum(len(item.ranks) for item in same)
             tpot, ttft = milliseconds(replica.times.tpot_s), milliseconds(replica.times.ttft_s)
-            told = (deployment.name, _shape(replica.shape), replica.shape.gpu, str(len(same)), str(gpus), per_hour(price, plan.currency))
+            told = (
+                deployment.name,
+                _shape(replica.shape),
+                where_words(plan, deployment.name, replica.shape),
+                str(len(same)),
+                str(gpus),
+                per_hour(price, plan.currency),
+            )
             rows.append((*told, tpot, ttft, "chosen"))
         others = [item for item in plan.alternatives if item.deployment == deployment.name]
         rows += [
             (
                 deployment.name,
                 _shape(other.shape),
-                other.shape.gpu,
+                where_words(plan, deployment.name, other.shape),
                 str(other.replicas),
                 str(other.gpus),
                 per_hour(other.price_per_hour, plan.currency),
@@ -68,8 +76,12 @@ def rejected_table(plan: PlanDocument) -> Table:
     for item in plan.rejected:
         groups.setdefault((item.deployment, item.code, item.shape.gpu), []).append(item)
     rows = []
-    for (name, code, gpu), items in groups.items():
-        others = [_shape(item.shape) for item in items[1:]]
+    for (name, code, _), items in groups.items():
+        shape = items[0].shape
+        if len({item.shape.nodes for item in items}) > 1:
+            shape = shape.model_copy(update={"nodes": ""})
+        gpu = where_words(plan, name, shape)
+        others = [other for other in dict.fromkeys(_shape(item.shape) for item in items[1:]) if other != _shape(shape)]
         named = ", ".join(others[:MOST_NAMED]) + (f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else "")
         rows.append((name, code, gpu, f"{_shape(items[0].shape)}: {items[0].message}", named))
     return Table(("model", "rule", "GPU type", "nearest miss", "also"), tuple(rows))
