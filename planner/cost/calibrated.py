@@ -27,7 +27,7 @@ import numpy as np
 
 from planner.catalog.step_times import step_constants
 from planner.cost.closed_loop import ClosedLoop, microbatches
-from planner.cost.distinct import distinct_rows
+from planner.cost.distinct import distinct, distinct_rows
 from planner.cost.prefill import output_tokens
 from planner.cost.serving import queueing_seconds
 from planner.cost.setting import FloatArray, IntArray, Setting, ShapeArrays, TimesTable, joined_shapes
@@ -130,9 +130,14 @@ class CalibratedTimes:
 
     def _single_gpu(self, rows: IntArray, batch: IntArray) -> _Alone:
         """Single GPUs of some rows [n], each at a batch."""
-        sample, where = distinct_rows(rows, batch)
-        blocks = [sample[start : start + BLOCK] for start in range(0, sample.size, BLOCK)]
-        steps = [self.loop.step(rows[block], batch[block]) for block in blocks]
+        if (rows == rows[:1]).all():  # of one setting, which is seen without comparing rows
+            batches, where = distinct(batch)
+            singles = np.full_like(batches, rows[0] if rows.size else 0)
+        else:
+            sample, where = distinct_rows(rows, batch)
+            singles, batches = rows[sample], batch[sample]
+        blocks = [slice(start, start + BLOCK) for start in range(0, batches.size, BLOCK)]
+        steps = [self.loop.step(singles[block], batches[block]) for block in blocks]
         tpot = np.concatenate([step.tpot for step in steps]) if steps else np.empty(0)
         decoding = np.concatenate([step.decoding for step in steps]) if steps else np.empty(0)
         return _Alone(tpot[where], (decoding / tpot)[where])
