@@ -150,7 +150,7 @@ def one(gpus: int, models: int, seed: int, rule: str, limit: float | None) -> Do
         document.pop("limits", None)
         sizes.clear()
         begun = time.monotonic()
-        loaded, (outcome, plan), menu, solved = answer(SolveOptions(time_limit=limit))
+        loaded, (outcome, plan), menu, solved = answer(SolveOptions(time_limit=limit, explain=False))
         wall = time.monotonic() - begun
         found = errors(audit(loaded.problem, loaded.fabric, loaded.architectures, plan, loaded.current)) if outcome.replicas else ()
     objective = outcome.objective

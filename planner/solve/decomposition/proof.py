@@ -186,7 +186,8 @@ class _Proof:
         decided, missed, before = 0, slack, 0
         misses = 0
         for _ in range(ROUNDS):
-            if self._late():
+            # The bound alone may prove what is known already.
+            if self._late() or (self.upper is not None and self.lower >= self.upper):
                 break
             listed, reach = self._list(slack)
             long = sum(map(len, listed))
