@@ -13,11 +13,13 @@ import pytest
 from benchmarks.fleets import instance as draw_fleet
 from benchmarks.fleets import surviving
 from planner.plan.outcome import Status
-from planner.solve.instance import DeploymentRules, Instance, ReplicaLimits, Resilience, Spread
+from planner.solve.instance import Budget, DeploymentRules, GpuBudget, Instance, ReplicaLimits, Resilience, Spread
 from planner.solve.objectives import decide
 from planner.solve.options import SolveOptions
 from planner.solve.rules import RULES
+from planner.solve.survival.freely import place_freely
 from planner.solve.survival.places import Room
+from planner.solve.survival.question import ask
 from planner.solve.survival.search import Survival, survive
 from planner.solve.survival.seats import seats
 from planner.solve.surviving import large
@@ -103,6 +105,46 @@ def test_replicas_keep_apart(kind: str, most: int, cost: int):
     assert found.result.objective == cost
     alone = instance_of([ShapeRow(1)], [4], [pool], rules=[rules])
     assert solved(alone).result.status is (Status.OPTIMAL if cost == 8 else Status.INFEASIBLE)
+
+
+@pytest.mark.parametrize(
+    ("limits", "spread", "most", "cost"),
+    [
+        (ReplicaLimits(), None, None, 8),
+        (ReplicaLimits(), None, 7, None),
+        (ReplicaLimits(9), None, None, 9),
+        (ReplicaLimits(0, 7), None, None, 9),
+        (ReplicaLimits(), Spread("leaf", 1), None, 10),
+        (ReplicaLimits(one_shape=True), None, None, None),
+    ],
+)
+def test_counts_and_places_without_lists(limits: ReplicaLimits, spread: Spread | None, most: int | None, cost: int | None):
+    """Every leaf serves all 4; forms that must be one are left to the lists."""
+    rules = DeploymentRules(spread, Resilience("leaf"))
+    question = two_leaves([ShapeRow(1), ShapeRow(4, 4, 5)], 4, limits, rules)
+    room = Room(ask(question))
+    found = place_freely(room, 0, most, LIMITS, None)
+    assert (None if found is None else found[0]) == cost
+    if found is not None:
+        assert_survives(question, seats(room, found[2]), tuple(found[1].tolist()))
+
+
+def test_a_gpu_to_lose_is_left_to_the_lists():
+    rules = DeploymentRules(resilience=Resilience("gpu"), only="allowed")
+    assert place_freely(Room(ask(two_leaves([ShapeRow(1)], 4, ReplicaLimits(), rules))), 0, None, LIMITS, None) is None
+    assert solved(two_leaves([ShapeRow(1)], 4, ReplicaLimits(), rules)).result.objective == 5
+
+
+def test_a_budget_is_kept_without_lists():
+    question = two_leaves([ShapeRow(1), ShapeRow(4, 4, 5)], 4, ReplicaLimits(), DeploymentRules(resilience=Resilience("leaf")))
+    for budget, cost in (
+        (Budget(8), 8),
+        (Budget(7), None),
+        (Budget(gpus=(GpuBudget("g", (0,), 8),)), 8),
+        (Budget(gpus=(GpuBudget("g", (0,), 7),)), None),
+    ):
+        found = place_freely(Room(ask(replace(question, budget=budget))), 0, None, LIMITS, None)
+        assert (None if found is None else found[0]) == cost
 
 
 def tiny(seed: int) -> Instance:

@@ -20,7 +20,7 @@ PLACES = 60_000
 """Most variables of one program."""
 
 
-class _Sites:
+class Sites:
     """Variables y[s, bin] of a program: replicas of a shape inside a bin, or groups of it there where its replicas may span bins.
 
     A group of a replica that spans counts as the whole replica wherever it is, which is more than is lost where two groups share a domain: safe for finding places, and never
@@ -120,7 +120,7 @@ def refit(room: Room, counts: IntArray, places: Places, pool: int, limits: cpsat
     for shape, _ in places.spanning:
         wanted[shape] -= 1
     program = Program()
-    sites = _Sites(room, program)
+    sites = Sites(room, program)
     for shape in np.flatnonzero((room.question.instance.shapes.pool == pool) & (wanted > 0)).tolist():
         program.add_row("count", sites.add(shape, int(wanted[shape])), lower=int(wanted[shape]), upper=int(wanted[shape]))
     if len(program.lower) > PLACES:
@@ -157,7 +157,7 @@ def choose_and_place(
 ) -> tuple[Result, IntArray, Places] | None:
     """Pick one choice per deployment and its places at once; None when no plan is found or the program is too large."""
     program = Program()
-    sites = _Sites(room, program)
+    sites = Sites(room, program)
     cost: dict[int, int] = {}
     chosen: list[list[int]] = []
     linked: list[dict[int, int]] = []
@@ -204,7 +204,7 @@ def choose_and_place(
 
 
 def _start(
-    listed: Sequence[Choices], parts: Parts, chosen: list[list[int]], sites: _Sites, counts: IntArray, places: Places
+    listed: Sequence[Choices], parts: Parts, chosen: list[list[int]], sites: Sites, counts: IntArray, places: Places
 ) -> dict[int, int]:
     started = {variable: places.inside.get(key, 0) for key, variable in sites.of.items()}
     for deployment, own in enumerate(chosen):

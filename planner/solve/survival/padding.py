@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from planner.solve.decomposition.combining import Choices, choices
 from planner.solve.decomposition.split import Parts
 from planner.solve.survival.knapsack import SurvivingKnapsack
+from planner.solve.survival.places import Room
 
 SPARE = (1, 2, 4)
 """How many replicas of one shape are spared."""
@@ -24,3 +27,14 @@ def padded(parts: Parts, deployment: int, knapsack: SurvivingKnapsack, mine: Cho
             more.append(spared)
     listed = np.unique(np.concatenate(more), axis=0)
     return choices(parts, deployment, listed[knapsack.allows(listed)])
+
+
+def roomy(room: Room, parts: Parts, deployment: int, mine: Choices, per_domain: Mapping[int, int]) -> Choices:
+    """Choices that let a domain hold as many replicas of each of their shapes as asked: what a choice serves beyond the rest is what one may hold."""
+    shapes = parts.shapes[deployment]
+    beyond = mine.counts @ room.question.instance.shapes.capacity[shapes] - room.question.rest[deployment]
+    enough = np.ones(len(mine), dtype=np.bool_)
+    for position, shape in enumerate(shapes.tolist()):
+        if shape in per_domain:
+            enough &= (mine.counts[:, position] == 0) | (beyond // room.capacity[shape] >= per_domain[shape])
+    return mine.take(enough)

@@ -185,3 +185,13 @@ def hosting(question: Question, shapes: Iterable[int], kind: str) -> int:
             _, slots = summed(container, question.slots(shape))
             found.update(bins.domains[kind][slots[where.reshape(-1)] >= groups].tolist())
     return len(found)
+
+
+def ceiling(question: Question) -> int:
+    """What all free GPUs cost at most: no plan costs more."""
+    columns, most = question.instance.shapes, 0
+    for pool, bins in question.bins.items():
+        mine = question.instance.of_pool(pool)
+        dearest = max(-(-weight // gpus) for weight, gpus in zip(question.weights[mine].tolist(), columns.gpus[mine].tolist(), strict=True))
+        most += dearest * int(bins.scopes.free.sum())
+    return most

@@ -17,16 +17,18 @@ from planner.plan.outcome import Status
 from planner.solve import cpsat, highs
 from planner.solve.decomposition.columns import Bound, Generation
 from planner.solve.decomposition.combining import Choices, choices, live_rows, program_of
+from planner.solve.decomposition.proof import MANY
 from planner.solve.decomposition.split import Parts, objective_unit
 from planner.solve.instance import Instance, IntArray
 from planner.solve.result import Result
 from planner.solve.survival.carry import forced
 from planner.solve.survival.confirm import confirmed
 from planner.solve.survival.fitting import choose_and_place, refit
+from planner.solve.survival.freely import place_freely
 from planner.solve.survival.knapsack import SurvivingKnapsack
-from planner.solve.survival.padding import padded
+from planner.solve.survival.padding import padded, roomy
 from planner.solve.survival.places import Places, Room, greedy
-from planner.solve.survival.question import Question, ask
+from planner.solve.survival.question import PoolBins, Question, ask, ceiling
 from planner.solve.survival.rows import parts_of
 from planner.solve.survival.seats import scopes_hold
 
@@ -42,6 +44,9 @@ STEPS = 14
 CLOSE = 4e-3
 """Relative gap above which counts and places are chosen together as well."""
 
+APART = 2e-2
+"""Relative gap above which they are chosen without the lists too."""
+
 TOGETHER_BINS = 40
 """Most bins of all pools for which that is tried: with more it takes long and finds nothing."""
 
@@ -52,7 +57,7 @@ PICK_GAP = 3e-4
 """Relative gap at which picking counts may end."""
 
 PICK_SHARE, FIT_SHARE, TOGETHER_SHARE = 0.5, 0.25, 1.0
-"""Shares of the effort of one picking, of placing one pool, and of both together."""
+"""Shares of the effort of one picking, of placing one pool (or all of them without lists), and of both together."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +84,9 @@ def survive(instance: Instance, limits: cpsat.Limits) -> Survival:
     return _Search(question, parts, generation, bound, limits).run()
 
 
-def ceiling(question: Question) -> int:
-    """What all free GPUs cost at most: no plan costs more."""
-    columns, most = question.instance.shapes, 0
-    for pool, bins in question.bins.items():
-        mine = question.instance.of_pool(pool)
-        dearest = max(-(-weight // gpus) for weight, gpus in zip(question.weights[mine].tolist(), columns.gpus[mine].tolist(), strict=True))
-        most += dearest * int(bins.scopes.free.sum())
-    return most
+def _alone(bins: PoolBins, kind: str) -> bool:
+    """Whether every domain of a kind is one scope of the pool."""
+    return kind not in bins.domains or len(np.unique(bins.domains[kind])) == len(bins.scopes)
 
 
 class _Search:
@@ -108,8 +108,9 @@ class _Search:
         for row, line in enumerate(parts.use):
             if len(np.unique(columns.pool[line > 0])) > 1:
                 self.row_pool[row] = -1
-        # Domains of one scope have room for few replicas each, so that what one more lets them hold matters from the start.
-        self.scattered = all(len(bins) == len(bins.scopes) for bins in question.bins.values())
+        # Domains of one scope have room for few replicas each: with many deployments what one more lets them hold matters from the start.
+        alone = all(kind in {"", "gpu"} or _alone(bins, kind) for bins in question.bins.values() for kind in question.kinds)
+        self.scattered = alone and deployments >= MANY
         self.padded = False
         self.per_domain: dict[int, int] = {}
         self.best: tuple[int, IntArray, Places] | None = None
@@ -131,10 +132,16 @@ class _Search:
         if self.best is None and not self.late:
             self._pad(PADDED)
             self._steps(STEPS)
-        close = self.best is not None and self.best[0] - self.start.value <= CLOSE * self.best[0]
-        if not self.late and not close and sum(map(len, self.question.bins.values())) <= TOGETHER_BINS:
+        few = sum(map(len, self.question.bins.values())) <= TOGETHER_BINS
+        if few and not self.late and not self._within(CLOSE):
             self._together()
+        if few and not self.late and not self._within(APART):
+            self._freely()
         return self._result()
+
+    def _within(self, share: float) -> bool:
+        """Whether the best plan is that close to the bound."""
+        return self.best is not None and self.best[0] - self.start.value <= share * self.best[0]
 
     def _steps(self, most: int) -> None:
         for step in range(most):
@@ -202,13 +209,7 @@ class _Search:
         if not knapsack.rest:
             return mine
         if self.padded:
-            # What a choice serves beyond the rest is what one domain may hold of it.
-            shapes = self.parts.shapes[deployment]
-            beyond = mine.counts @ self.question.instance.shapes.capacity[shapes] - self.question.rest[deployment]
-            for position, shape in enumerate(shapes.tolist()):
-                if shape in self.per_domain:
-                    enough = (mine.counts[:, position] == 0) | (beyond // self.room.capacity[shape] >= self.per_domain[shape])
-                    mine, beyond = mine.take(enough), beyond[enough]
+            mine = roomy(self.room, self.parts, deployment, mine, self.per_domain)
         return mine.take(np.array([knapsack.fits(counts, spare) for counts in mine.counts.tolist()], dtype=bool))
 
     def _step(self, step: int) -> bool:
@@ -307,3 +308,11 @@ class _Search:
             assert result.objective is not None
             if all(scopes_hold(self.room, places, pool) for pool in self.question.bins):
                 self.best = (result.objective, counts, places)
+
+    def _freely(self) -> None:
+        """Choose counts and places at once without the lists, from the best plan so far."""
+        hint = self.first if self.best is None else self.best[1:]
+        most = None if self.best is None else self.best[0] - 1
+        found = place_freely(self.room, self.start.value, most, self._limits(FIT_SHARE, CLOSE), hint)
+        if found is not None and all(scopes_hold(self.room, found[2], pool) for pool in self.question.bins):
+            self.best = found
