@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.plan.outcome import Status
+from planner.solve.decomposition.proof import MANY
 from planner.solve.dominance import worth_keeping
+from planner.solve.fewest import fewest
 from planner.solve.instance import Instance, IntArray
 from planner.solve.model import Model, Rule
 from planner.solve.options import SolveOptions
@@ -24,7 +26,7 @@ from planner.solve.survival.question import covered
 from planner.solve.surviving import large, told, try_survival, unproved
 from planner.solve.ties import break_ties
 
-MONEY_PART = {"latency": 0.25, "throughput": 0.15}
+MONEY_PART = {"latency": 0.25, "throughput": 0.15, "gpus": 0.15}
 """Part of the effort for the least money of what is decided already: it only breaks ties."""
 
 
@@ -48,7 +50,7 @@ def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> 
     elif search.instance.objective == "throughput" and by_shares(search.instance):
         decision = _throughput(search)
     else:
-        decision = _minimise(search, needed, search.serving or None)
+        decision = _gpus(search, needed) or _minimise(search, needed, search.serving or None)
     if short is not None and decision.status is Status.OPTIMAL:
         # The order of importance comes first: without its proof the rest proves nothing about the whole.
         decision.status, decision.stopped_by = Status.FEASIBLE, short.stopped_by
@@ -189,6 +191,27 @@ def _throughput(search: Search) -> Decision:
     return cheapest or within
 
 
+def _gpus(search: Search, needed: Instance) -> Decision | None:
+    """Fewest GPUs of many deployments, then the least money of so many; None where that is another question, or left to the program as a whole."""
+    instance = search.instance
+    if instance.objective != "gpus" or not instance.priced or instance.deployments < MANY or not by_shares(instance):
+        return None
+    found = fewest(search, needed)
+    if found is None:
+        return None
+    search.most_gpus = found.gpus
+    model = search.build(needed)
+    values = search.complete(model, [found.counts[shape] for shape in needed.source.tolist()])
+    assert values is not None
+    proved = found.gpus == found.bound
+    why = None if proved else search.reason("effort")
+    within = Decision(Status.OPTIMAL if proved else Status.FEASIBLE, model, values, [Stage("gpus", found.gpus, found.bound)], why)
+    cheapest = _cheapest(search, by_money(instance), found.counts, within)
+    if cheapest is None:
+        break_ties(search, within, {"gpus": found.gpus})
+    return cheapest or within
+
+
 def _cheapest(search: Search, question: Instance, counts: Mapping[int, int], within: Decision) -> Decision | None:
     """Least money for what is decided already, which `question` asks, and the ties after it; None where the search ends without it.
 
@@ -199,6 +222,7 @@ def _cheapest(search: Search, question: Instance, counts: Mapping[int, int], wit
     used = np.isin(question.source, [shape for shape, count in counts.items() if count])
     wide = question.keep(worth_keeping(question) | used)
     inner = search.after(wide, MONEY_PART[search.instance.objective])
+    inner.most_gpus = search.most_gpus
     needed = wide.keep(worth_keeping(wide, ties=False) | np.isin(wide.source, question.source[used]))
     found = _minimise(inner, needed, counts)
     search.interrupted = search.interrupted or inner.interrupted

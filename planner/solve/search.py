@@ -56,6 +56,7 @@ class Search:
         self.settled: dict[str, int] = {}
         self.serving: dict[int, int] = {}
         self.loose: Apart | None = None
+        self.most_gpus: int | None = None
 
     def after(self, instance: Instance, part: float) -> Search:
         """Open the search of what comes next over an instance, with part of the effort, what is left of the time, and the same promises."""
@@ -64,12 +65,14 @@ class Search:
         return found
 
     def build(self, instance: Instance, keep_whole: bool = False) -> Model:
-        """Build the program of an instance, with what goes unserved at every level of importance fixed as far as it is decided."""
+        """Build the program of an instance, with what goes unserved at every level of importance, and the GPUs, fixed as far as they are decided."""
         model = build(instance, self.rules, keep_whole)
         for terms, value in zip(levels(model), self.promised, strict=False):
             model.program.add_row("fixed", terms, upper=value)
             for variable, weight in terms.items():
                 model.program.upper[variable] = min(model.program.upper[variable], value // weight)
+        if self.most_gpus is not None:
+            model.program.add_row("fixed", model.gpus(), upper=self.most_gpus)
         if self.within:
             low, high = zip(*(self.within[shape] for shape in instance.source.tolist()), strict=True)
             model.program = model.program.within(model.count, low, high)
