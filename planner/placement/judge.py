@@ -71,6 +71,7 @@ def judge(loaded: LoadedProblem, proposal: Proposal) -> Judgement:
         plan = given_plan(loaded, placed)
     else:
         plan = proposal.plan
+        faults += _empty(proposal.file, plan)
         for one in placed:
             _at_batch(one, one.given.batch or 1)
     by_path = {one.path: one for one in placed}
@@ -88,6 +89,13 @@ def judge(loaded: LoadedProblem, proposal: Proposal) -> Judgement:
     found += _shared_domains(loaded, placed)
     every = _sorted([*faults, *located(found, places, by_path, proposal.file)])
     return Judgement(proposal, plan, every)
+
+
+def _empty(file: str, plan: PlanDocument) -> Iterator[Diagnostic]:
+    """Say of a plan without replicas that it places nothing, whatever else is right about it."""
+    if not any(deployment.replicas for deployment in plan.deployments):
+        hint = "solve a problem that has a plan; `planner solve` names what would help"
+        yield Diagnostic("PLAN_WITHOUT_REPLICAS", f"the plan is {plan.status} and places nothing", hint, place=Place(file))
 
 
 def _not_stated(loaded: LoadedProblem, proposal: Proposal) -> Iterator[Diagnostic]:

@@ -110,3 +110,13 @@ def test_a_file_by_itself_never_loads_the_solver():
         "sys.exit(rc or any(name.startswith('ortools') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code, PROBLEM], cwd=ROOT, check=False, capture_output=True).returncode == 0
+
+
+def test_a_plan_without_replicas_is_no_placement_that_can_run(tmp_path, capsys):
+    plan = tmp_path / "plan.json"
+    assert run(["solve", PROBLEM, "--set", "deployments.chat.slo.tpot=1ms", "-o", str(plan), "-q"]) == 3
+    capsys.readouterr()
+    assert run(["validate", PROBLEM, str(plan)]) == 1
+    shown = capsys.readouterr().out
+    assert "refused: 1 error" in shown
+    assert "the plan is infeasible and places nothing" in shown
