@@ -74,8 +74,9 @@ class Search:
         if self.most_gpus is not None:
             model.program.add_row("fixed", model.gpus(), upper=self.most_gpus)
         if self.within:
-            low, high = zip(*(self.within[shape] for shape in instance.source.tolist()), strict=True)
-            model.program = model.program.within(model.count, low, high)
+            # Where every load goes unserved, no shape is left.
+            limits = [self.within[shape] for shape in instance.source.tolist()]
+            model.program = model.program.within(model.count, [low for low, _ in limits], [high for _, high in limits])
         return model
 
     def limits(self, share: float = 1.0) -> cpsat.Limits:

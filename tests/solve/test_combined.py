@@ -77,6 +77,12 @@ def assert_together(found: list[tuple[bool, frozenset[str]]], least: int) -> Non
     assert all(pairs[new, rule] >= least for new in ("spares", "buckets") for rule in ASKED if rule != new), pairs
 
 
+def test_a_plan_that_serves_nothing():
+    """Where the best plan leaves every load unserved no shape may have a replica, and the stages that follow have nothing to choose from."""
+    assert assert_all_three_agree(243)[0]
+    assert not any(decide(combined_instance(243)[0], SolveOptions(), RULES).counts)
+
+
 def test_a_sample_of_subsets():
     assert_covered([assert_all_three_agree(seed) for seed in range(100)], 4)
 
