@@ -85,6 +85,13 @@ RULES: dict[str, Callable[[Document], None]] = {
     "budget": lambda document: document.update(budget={"gpus": document["limits"]}),
     "two buckets": lambda document: _buckets(document, (0.5, 70), (2, 30)),
     "three buckets": lambda document: _buckets(document, (0.5, 50), (1, 30), (2, 20)),
+    "spread nodes, 1": lambda document: _each(document, {"spread": "node"}),
+    "spread nodes, 2": lambda document: _each(document, {"spread": {"over": "node", "most": 2}}),
+    "spread leaves, 2": lambda document: _each(document, {"spread": {"over": "leaf", "most": 2}}),
+    "spread leaves, 8": lambda document: _each(document, {"spread": {"over": "leaf", "most": 8}}),
+    "spread, pin": lambda document: (_each(document, {"spread": "node"}), _pinned(document, every=4))[0],
+    "spread, billing": lambda document: (_each(document, {"spread": "node"}), _billed(document))[0],
+    "spread, current": lambda document: (_each(document, {"spread": "node"}), _scaled(document, (0.9, 1.1)))[0],
     "spares": lambda document: _each(document, {"spares": 1}),
     "some spares": lambda document: _each(document, {"spares": 1}, every=4),
     "unserved": lambda document: _each(document, {"may_go_unserved": True}),
@@ -96,7 +103,7 @@ RULES: dict[str, Callable[[Document], None]] = {
 }
 """Changes of a problem document by the rule that they add."""
 
-AFTER = {"budget", "current", "current, billing"}
+AFTER = {"budget", "current", "current, billing", "spread, current"}
 """Rules that speak of the plan without them."""
 
 

@@ -94,7 +94,8 @@ def worth_keeping(instance: Instance, ties: bool = True, worst: IntArray | None 
         return keep
     for deployment, limits in enumerate(instance.limits):
         # Copies of a smaller shape keep what survives a failure, as they use GPUs of the larger only, but they are more replicas.
-        one_for_one = limits.maximum is not None or instance.rules_of(deployment).spread is not None
+        rules = instance.rules_of(deployment)
+        one_for_one = limits.maximum is not None or rules.spread is not None or rules.placed_apart is not None
         if limits.one_shape and instance.slicing_of(deployment) is None:
             own = np.flatnonzero((columns.deployment == deployment) & ~instance.kept & ~instance.spare & keep)
             keep[own] = _lasting_forms(instance, own, ties, worst, one_for_one=one_for_one)

@@ -104,6 +104,7 @@ class PoolScopes:
     domains: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     arranged: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     _slots: dict[int, int] = field(default_factory=dict, compare=False, repr=False)
+    _labels: dict[str, IntArray | None] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.free)
@@ -113,6 +114,14 @@ class PoolScopes:
         if size not in self._slots:
             self._slots[size] = int((self.free // size).sum())
         return self._slots[size]
+
+    def label(self, kind: str) -> IntArray | None:
+        """Domain of a kind of every scope [D], kept once read; None where a scope reaches into several."""
+        if kind not in self._labels:
+            found = self.domains[kind]
+            one = all(len(set(own)) == 1 for own in found)
+            self._labels[kind] = np.fromiter((own[0] for own in found), dtype=np.int64, count=len(found)) if one else None
+        return self._labels[kind]
 
 
 @dataclass(frozen=True)
@@ -158,7 +167,7 @@ class DeploymentRules:
 
     Deployments of a higher `priority` are served first where load may go unserved. `only` names the kind of domain that tells the GPUs which the
     deployment may use from the others (numbered 0); empty where it may use all. `spares` is the number of replicas of every shape in use that must
-    find GPUs kept free for them at once.
+    find GPUs kept free for them at once. `placed_apart` is a spread that the placement keeps once the replicas are chosen: the program only bounds their number.
     """
 
     spread: Spread | None = None
@@ -167,6 +176,7 @@ class DeploymentRules:
     may_go_unserved: Fraction = Fraction(0)
     only: str = ""
     spares: int = 0
+    placed_apart: Spread | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -11,13 +11,14 @@ from planner.quantities import format_money
 from planner.solve import cpsat
 from planner.solve.asker import Asker, fewer_shapes
 from planner.solve.dominance import worth_keeping
-from planner.solve.instance import NO_RULES, Budget, Instance, ReplicaLimits, Spread
+from planner.solve.instance import NO_RULES, Budget, DeploymentRules, Instance, ReplicaLimits, Spread
 from planner.solve.options import SolveOptions
 from planner.solve.repair import EVENLY, NEW_LEAF, Added, Repairs, repairs
 from planner.solve.rule_repair import RuleRepair
 from planner.solve.rules import RULES
 from planner.solve.running import scopes_of
 from planner.solve.scaling import MONEY_UNITS
+from planner.solve.spreading.question import far_apart
 from planner.solve.surviving import large
 from planner.solve.work import Work, allowance
 
@@ -46,24 +47,35 @@ def why_no_plan(
     if len(set(instance.shapes.deployment.tolist())) < instance.deployments:
         return ()
     work = allowance(options.time_limit) if work is None else work
-    lost: tuple[str, ...] = ()
-    if large(instance.keep(worth_keeping(instance, ties=False))):
+    more = ""
+    kept = instance.keep(worth_keeping(instance, ties=False))
+    if large(kept):
         # One question of a repair would count every place again: only whether the losses are in the way is asked.
-        lost = tuple(sorted({rules.resilience.kind for rules in instance.rules if rules.resilience is not None}))
-        instance = replace(instance, rules=tuple(replace(rules, resilience=None) for rules in instance.rules))
-        if all(rules == NO_RULES for rules in instance.rules):
-            instance = replace(instance, rules=())
+        lost = " or ".join(sorted({rules.resilience.kind for rules in instance.rules if rules.resilience is not None}))
+        instance = _with_rules(instance, tuple(replace(rules, resilience=None) for rules in instance.rules))
         if plan_found(instance, options, work):
-            message = f"no plan keeps what is asked after the loss of any one {' or '.join(lost)}, though there is one that loses nothing"
+            message = f"no plan keeps what is asked after the loss of any one {lost}, though there is one that loses nothing"
             return (_told("NOT_RESILIENT", message, "ask for less in `keep`, lower the load, or add nodes under other leaves"),)
+        more = f" without the loss of a {lost}, and with it more may be needed"
+    elif far_apart(kept):
+        whose = [name for name, rules in zip(names, instance.rules, strict=False) if rules.spread is not None]
+        instance = _with_rules(instance, tuple(replace(rules, spread=None) for rules in instance.rules))
+        if plan_found(instance, options, work):
+            who = " and ".join(whose[:NAMED]) if len(whose) <= NAMED else f"{', '.join(whose[:NAMED])} and {len(whose) - NAMED} more"
+            message = f"no plan keeps the replicas of {who} apart as asked, though there is one that does not"
+            return (_told("SPREAD_NOT_KEPT", message, "allow more replicas in `most`, lower the load, or add nodes"),)
+        more = " where replicas need not keep apart, and with that more may be needed"
     found = repairs(instance, RULES, repair_limits(options), work)
     told = [*_sentences(instance, fabric, found), *(_of_rule(repair, names[repair.deployment]) for repair in found.rules)]
-    if lost:
-        without = f" without the loss of a {' or '.join(lost)}, and with it more may be needed"
-        told = [replace(item, message=item.message + without) for item in told]
+    if more:
+        told = [replace(item, message=item.message + more) for item in told]
     if found.open:
         told.append(not_examined([_kind(fabric, kind) for kind in found.open]))
     return tuple(told) or (_several(instance, names),)
+
+
+def _with_rules(instance: Instance, rules: tuple[DeploymentRules, ...]) -> Instance:
+    return replace(instance, rules=() if all(rule == NO_RULES for rule in rules) else rules)
 
 
 def repair_limits(options: SolveOptions) -> cpsat.Limits:

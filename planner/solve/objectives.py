@@ -21,6 +21,8 @@ from planner.solve.rules.priority import levels
 from planner.solve.search import Decision, Search, Stage
 from planner.solve.served import ANY, most_served
 from planner.solve.shares import at_share, by_shares
+from planner.solve.spreading.question import far_apart
+from planner.solve.spreading.search import decide_apart
 from planner.solve.stages import expression
 from planner.solve.survival.question import covered
 from planner.solve.surviving import large, told, try_survival, unproved
@@ -34,11 +36,13 @@ UNSERVED_PART = 0.25
 """Part of the effort for what goes unserved at each level of importance."""
 
 
-def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> Decision:
-    """Choose the counts of an instance: its objective first, then the tie-breaking stages."""
+def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule], *, counted: bool = False) -> Decision:
+    """Choose the counts of an instance: its objective first, then the tie-breaking stages; with `counted` by the program that counts every place, however many."""
     pruned = instance.keep(worth_keeping(instance))
     if hopeless(pruned):
         return Decision(Status.INFEASIBLE)
+    if not counted and _every(rules) and far_apart(pruned):
+        return decide_apart(instance, options, rules, decide)
     search = Search(pruned, options, rules)
     # What the ties do not need the objective does not need either: the second look is at those that are left.
     needed = pruned.keep(worth_keeping(pruned, ties=False))
@@ -56,6 +60,11 @@ def decide(instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> 
         decision.status, decision.stopped_by = Status.FEASIBLE, short.stopped_by
         decision.stages = [replace(stage, bound=None) for stage in decision.stages]
     return decision
+
+
+def _every(rules: Sequence[Rule]) -> bool:
+    """Whether no rule is left out, as some checks do."""
+    return {rule.name for rule in rules} >= {rule.name for rule in RULES}
 
 
 def hopeless(instance: Instance) -> bool:
@@ -92,8 +101,7 @@ def _minimise(search: Search, instance: Instance, known: Mapping[int, int] | Non
     Where losses must be survived and places are many, counts come first and places after; the program that counts every place is asked where
     that finds no plan, and where it is small. `known` are the counts of a plan by source of the shape.
     """
-    every_rule = {rule.name for rule in search.rules} >= {rule.name for rule in RULES}
-    survivable = every_rule and covered(instance)
+    survivable = _every(search.rules) and covered(instance)
     counts_first = survivable and large(instance)
     first = try_survival(search, instance) if counts_first else None
     if (counts_first and search.over) or (first is not None and not unproved(first)):

@@ -18,7 +18,7 @@ from planner.solve.seating import Group, Placed, PlacedGroup, in_order, seat_gro
 __all__ = ["Placed", "PlacedGroup", "place", "touched_whole_scopes"]
 
 
-class _Pool:
+class PoolPlacement:
     """Placement of one pool's replicas."""
 
     def __init__(self, model: Model, pool: PoolVariables, values: Sequence[int]) -> None:
@@ -59,7 +59,8 @@ class _Pool:
             for replica in range(self.values[self.pool.seats[number]]):
                 yield Placed(shape, tuple(PlacedGroup(scope, places) for scope, places in seat.replicas[replica]), (number, replica))
 
-    def _add(self, shape: int) -> list[Group]:
+    def add(self, shape: int) -> list[Group]:
+        """Give the groups of one more replica of a shape, which wait for their scopes."""
         columns = self.instance.shapes
         made = [
             Group(len(self.replicas), int(columns.size[shape]), bool(columns.within_part[shape])) for _ in range(int(columns.groups[shape]))
@@ -78,8 +79,12 @@ class _Pool:
             waiting: dict[Item, list[Group]] = defaultdict(list)
             for shape in self.instance.fresh_of_pool(self.layout.pool).tolist():
                 for _ in range(self.values[self.model.count[shape]]):
-                    waiting[item_of(self.instance, shape)].extend(self._add(shape))
+                    waiting[item_of(self.instance, shape)].extend(self.add(shape))
             self._fill_patterns(0, waiting)
+        return self.seated()
+
+    def seated(self) -> list[Placed]:
+        """Replicas whose groups have their scopes on concrete GPUs, and those that stay."""
         return seat_groups(self.scopes, self.replicas, self.groups, self._blocks) + self.staying
 
     def _by_kind(self) -> None:
@@ -97,7 +102,7 @@ class _Pool:
             if kind.groups == 1:
                 for shape in of_kind[kind]:
                     for _ in range(self.values[self.model.count[shape]]):
-                        for group in self._add(shape):
+                        for group in self.add(shape):
                             group.scope = room.take(group.size, anywhere, 0)
                 continue
             partition = partitions[kind.container]
@@ -109,7 +114,7 @@ class _Pool:
                         raise PlacementError(f"no {kind.container.name.lower()} is left for a replica that the rows allowed")
                     chosen = min(fitting)[1]
                     held[chosen] -= kind.groups
-                    for group in self._add(shape):
+                    for group in self.add(shape):
                         group.scope = room.take(group.size, partition, chosen)
 
     def _by_cell(self) -> None:
@@ -132,7 +137,7 @@ class _Pool:
         for shape in self.instance.fresh_of_pool(self.layout.pool).tolist():
             item = item_of(self.instance, shape)
             for replica in located_replicas(self.pool.located, self.layout, shape, self.values):
-                for group, (cell, counted) in zip(self._add(shape), replica, strict=True):
+                for group, (cell, counted) in zip(self.add(shape), replica, strict=True):
                     group.counted = counted
                     assign([group], item, [cell])
         everywhere = range(len(self.layout.cells))
@@ -146,11 +151,11 @@ class _Pool:
                 for chosen in sorted(set(ids)):
                     variable = self.pool.pinned.get((shape, chosen))
                     for _ in range(self.values[variable] if variable is not None else 0):
-                        assign(self._add(shape), item_of(self.instance, shape), [cell for cell in everywhere if ids[cell] == chosen])
+                        assign(self.add(shape), item_of(self.instance, shape), [cell for cell in everywhere if ids[cell] == chosen])
         for shape in shapes:
             if pin_of(self.instance, shape) is None and shape not in self.pool.located:
                 for _ in range(self.values[self.model.count[shape]]):
-                    assign(self._add(shape), item_of(self.instance, shape), everywhere)
+                    assign(self.add(shape), item_of(self.instance, shape), everywhere)
         if not self.layout.nested:
             for cell in everywhere:
                 self._fill_patterns(cell, waiting[cell])
@@ -222,7 +227,7 @@ def place(model: Model, values: Sequence[int]) -> tuple[Placed, ...]:
     PlacementError
         If the groups do not fit, which the rows exclude.
     """
-    return in_order(model.instance, (replica for pool in model.pools for replica in _Pool(model, pool, values).place()))
+    return in_order(model.instance, (replica for pool in model.pools for replica in PoolPlacement(model, pool, values).place()))
 
 
 def touched_whole_scopes(instance: Instance, placed: Sequence[Placed]) -> int:

@@ -178,3 +178,7 @@ def test_a_search_starts_from_the_plan_that_is_known(reach):
     known = Result(Status.FEASIBLE, fresh.values, fresh.objective, None, "effort")
     assert apart.prove(EFFORT, known=known, reach=reach) == replace(fresh, bound=fresh.objective)
     assert apart.prove(EFFORT, known=NOTHING, reach=reach).objective == fresh.objective
+    # A plan at its bound leaves nothing to combine.
+    closed = apart.prove(EFFORT, known=replace(known, bound=fresh.objective), reach=FAR)
+    assert closed.status is Status.OPTIMAL
+    assert closed.objective == fresh.objective
