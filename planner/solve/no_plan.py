@@ -18,6 +18,7 @@ from planner.solve.rule_repair import RuleRepair
 from planner.solve.rules import RULES
 from planner.solve.running import scopes_of
 from planner.solve.scaling import MONEY_UNITS
+from planner.solve.spreading.crowded import crowded
 from planner.solve.spreading.question import far_apart
 from planner.solve.surviving import large
 from planner.solve.work import Work, allowance
@@ -58,6 +59,10 @@ def why_no_plan(
             return (_told("NOT_RESILIENT", message, "ask for less in `keep`, lower the load, or add nodes under other leaves"),)
         more = f" without the loss of a {lost}, and with it more may be needed"
     elif far_apart(kept):
+        small = replace(options, effort=options.effort * REPAIR_SHARE, explain=False, progress=None, log=None)
+        alone = tuple(_of_rule(repair, names[repair.deployment]) for repair in crowded(instance, small, work))
+        if alone:
+            return alone
         whose = [name for name, rules in zip(names, instance.rules, strict=False) if rules.spread is not None]
         instance = _with_rules(instance, tuple(replace(rules, spread=None) for rules in instance.rules))
         if plan_found(instance, options, work):

@@ -22,11 +22,13 @@ from planner.solve.placement import Placed, place
 from planner.solve.rules import RULES
 from planner.solve.search import Decision
 from planner.solve.spreading.choosing import chosen_greedily
+from planner.solve.spreading.crowded import crowded
 from planner.solve.spreading.fractions import Split, areas_of
 from planner.solve.spreading.limits import Limits
 from planner.solve.spreading.places import all_free, placeable, places_of
 from planner.solve.spreading.question import far_apart
 from planner.solve.spreading.search import decide_apart
+from planner.solve.work import allowance
 from tests.solve.fleets import ScopeRow, ShapeRow, instance_of, pool_of
 from tests.solve.located_fleets import located_instance
 from tests.solve.placed import assert_placed
@@ -131,6 +133,17 @@ def test_as_many_replicas_as_there_are_nodes(replicas: int, status: Status):
         assert_apart(question, decision)
 
 
+@pytest.mark.parametrize(("replicas", "least"), [(200, None), (201, 2), (400, 2), (401, 3)])
+def test_who_is_in_the_way(replicas: int, least: int | None):
+    """Two deployments on 200 nodes: the first needs so many replicas, the other is in nobody's way."""
+    rows = [ShapeRow(1), ShapeRow(1, deployment=1)]
+    question = instance_of(rows, [replicas, 150], [pool_of([ScopeRow(8)] * 200)], rules=[DeploymentRules(Spread("node"))] * 2)
+    found = [
+        (repair.deployment, repair.enough, repair.nearest) for repair in crowded(question, replace(OPTIONS, explain=False), allowance(None))
+    ]
+    assert found == ([] if least is None else [(0, least, True)])
+
+
 def crowd(draw: random.Random, kind: str) -> Instance:
     """A pool of some nodes with shapes of several deployments, some of which spread."""
     pool = pool_of([ScopeRow(draw.randint(0, 8), leaf=draw.randint(0, 3)) for _ in range(draw.randint(2, 9))])
@@ -231,3 +244,21 @@ def test_the_last_resort_chooses_and_places(loads: Sequence[int], found: bool):
         counts, places = plan
         assert counts[0] == len(places.spots[0]) == 4
         assert counts[1] * 4 + counts[2] * 2 >= 8
+
+
+def test_the_last_resort_takes_larger_replicas_where_domains_are_few():
+    """Two nodes hold one replica each, so that the dearer ones of four are needed."""
+    question = instance_of([ShapeRow(1), ShapeRow(4, 4, 5)], [8], [pool_of([ScopeRow(8)] * 2)], rules=[DeploymentRules(Spread("node"))])
+    plan = chosen_greedily(question)
+    assert plan is not None
+    assert plan[0] == [0, 2]
+
+
+def test_a_plan_without_time_to_choose(monkeypatch: pytest.MonkeyPatch):
+    """Ctrl-C before anything is found leaves the greedy plan, which keeps apart."""
+    question = apart(1_024, 5, 2, Spread("node", 1))
+    monkeypatch.setattr("planner.interrupts.asked", lambda: True)
+    found = decide(question, OPTIONS, RULES)
+    assert found.status is Status.FEASIBLE
+    assert found.stopped_by == "interrupt"
+    assert_apart(question, found)

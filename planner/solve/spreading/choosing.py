@@ -7,25 +7,41 @@ import numpy as np
 from planner.solve.instance import Instance, IntArray
 from planner.solve.spreading.places import Places, Sites, all_free
 
-STARTS = 24
+STARTS = 40
 """Orders of deployments that are tried."""
+
+LARGER = (0.0, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+"""Least replicas that a deployment takes, one after another where it finds too little: multiples of its load spread evenly over all it may have."""
 
 
 def chosen_greedily(instance: Instance) -> tuple[list[int], Places] | None:
     """Counts by shape and their places that serve every load; None where no order of deployments gives any.
 
     Every deployment takes its cheapest shape for the load while it has places, then the next, and of what the last replica may be the cheapest that serves the rest. One that found too
-    little goes first the next time.
+    little goes first the next time, and takes larger replicas then where it spreads.
     """
-    order = _by_room(instance)
+    order, larger = _by_room(instance), [0] * instance.deployments
+    each = [_even_part(instance, number) for number in range(instance.deployments)]
     for _ in range(STARTS):
         sites, places = Sites(instance, all_free(instance)), Places()
         counts = [0] * len(instance.shapes)
-        failed = next((number for number in order if not _serve(instance, number, sites, places, counts)), None)
+        least = [int(LARGER[step] * part) for step, part in zip(larger, each, strict=True)]
+        failed = next((number for number in order if not _serve(instance, number, sites, places, counts, least[number])), None)
         if failed is None:
             return counts, places
         order = [failed, *(number for number in order if number != failed)]
+        larger[failed] = min(larger[failed] + 1, len(LARGER) - 1) if each[failed] else 0
     return None
+
+
+def _even_part(instance: Instance, number: int) -> float:
+    """Load of a deployment by replica, where every domain holds as many as it may; 0 where it does not spread."""
+    spread = instance.rules_of(number).spread
+    if spread is None or spread.kind == "gpu":
+        return 0.0
+    pools = np.unique(instance.shapes.pool[instance.serving(number)]).tolist()
+    domains = {label for pool in pools for own in instance.pools[pool].domains[spread.kind] for label in own}
+    return int(instance.loads[number]) / max(1, spread.most * len(domains))
 
 
 def _by_room(instance: Instance) -> list[int]:
@@ -39,10 +55,13 @@ def _by_room(instance: Instance) -> list[int]:
     return sorted(range(instance.deployments), key=key)
 
 
-def _serve(instance: Instance, number: int, sites: Sites, places: Places, counts: list[int]) -> bool:
-    """Place replicas of one deployment until its load is served and its least number of replicas runs."""
+def _serve(instance: Instance, number: int, sites: Sites, places: Places, counts: list[int], least: int) -> bool:
+    """Place replicas of one deployment that serve at `least` so much each until its load is served and its least number of replicas runs."""
     columns, limits = instance.shapes, instance.limits[number]
     own = instance.serving(number)
+    # Nothing stays here: all is placed anew.
+    own = own[~instance.kept[own]]
+    own = own[columns.capacity[own] >= min(least, int(columns.capacity[own].max(initial=0)))]
     weight = columns.price if instance.objective == "cost" else columns.gpus
     each = weight[own] / np.maximum(columns.capacity[own], 1)
     ranked: IntArray = own[np.lexsort((own, each))]

@@ -110,7 +110,7 @@ class _Spreading:
         """Go through the steps."""
         first = self._bounded()
         if first.model is None:
-            return first if first.status is Status.INFEASIBLE or self.late else self._last_resort(first)
+            return first if first.status is Status.INFEASIBLE else self._last_resort(first)
         best, places = self._placed(first)
         if best is None or not self._close(best):
             best = self._again(first, places, best)
@@ -126,8 +126,11 @@ class _Spreading:
     def _bounded(self) -> Decision:
         """Choose replicas until they break no limit that every plan keeps."""
         known: int | None = None
+        last: Decision | None = None
         while True:
             found = self._choose()
+            if found.model is None and found.status is Status.UNKNOWN and last is not None:
+                return last
             if found.model is not None:
                 # A question with more limits has a bound no lower, but did not always find it.
                 bound = found.stages[0].bound
@@ -144,6 +147,7 @@ class _Spreading:
             broken = [cut_of(self.kept, limit) for limit in limits]
             if not broken:
                 return found
+            last = found
             self.cuts.extend(broken)
             self.minded.update(*(limit.capped for limit in limits))
 
@@ -284,9 +288,8 @@ class _Spreading:
 
     def _last_resort(self, first: Decision) -> Decision:
         """Greedy choice and placement together; without a plan, say what ended the search."""
-        nothing = Decision(
-            Status.UNKNOWN, stopped_by=first.stopped_by or ("time" if self.late else "effort"), interrupted=interrupts.asked()
-        )
+        late = "interrupt" if interrupts.asked() else "time" if self.late else None
+        nothing = Decision(Status.UNKNOWN, stopped_by=late or first.stopped_by or "effort", interrupted=interrupts.asked())
         asked = self.instance.keep(worth_keeping(self.instance, ties=False))
         kept = without_spread(asked, self.minded)
         if self.instance.objective not in {"cost", "gpus"} or not placeable(asked) or self.instance.slicing or self.may_miss:
