@@ -21,6 +21,7 @@ from planner.solve.options import SolveOptions
 from planner.solve.placement import Placed, place
 from planner.solve.rules import RULES
 from planner.solve.search import Decision
+from planner.solve.spare_shapes import with_spares
 from planner.solve.spreading.choosing import chosen_greedily
 from planner.solve.spreading.crowded import crowded
 from planner.solve.spreading.fractions import Split, areas_of
@@ -56,19 +57,21 @@ def assert_apart(question: Instance, decision: Decision) -> None:
     assert_placed(instance, placed, decision.counts)
     for deployment, rules in enumerate(question.rules):
         if rules.spread is not None:
-            own = [replica for replica in placed if instance.shapes.deployment[replica.shape] == deployment]
+            # GPUs kept free are no replicas.
+            mine = set(instance.serving(deployment).tolist())
+            own = [replica for replica in placed if replica.shape in mine]
             held = Counter(label for replica in own for label in touched(instance, replica, rules.spread.kind))
             assert max(held.values(), default=0) <= rules.spread.most
 
 
 def tiny(seed: int) -> Instance:
-    """A tiny fleet whose deployments mostly spread and survive nothing."""
+    """A tiny fleet whose deployments mostly spread, some with spares, and survive nothing."""
     question, draw = located_instance(seed), random.Random(seed)
     rules = []
     for rule in question.rules:
         drawn = Spread(draw.choice(["node", "leaf", "rack"]), draw.choice([1, 1, 2])) if draw.random() < 0.7 else None
-        rules.append(replace(rule, resilience=None, spread=rule.spread or drawn))
-    return replace(question, rules=tuple(rules))
+        rules.append(replace(rule, resilience=None, spread=rule.spread or drawn, spares=draw.choice([0, 0, 0, 1])))
+    return with_spares(replace(question, rules=tuple(rules)))
 
 
 def agrees(seed: int) -> Status | None:
@@ -142,6 +145,19 @@ def test_who_is_in_the_way(replicas: int, least: int | None):
         (repair.deployment, repair.enough, repair.nearest) for repair in crowded(question, replace(OPTIONS, explain=False), allowance(None))
     ]
     assert found == ([] if least is None else [(0, least, True)])
+
+
+@pytest.mark.parametrize(("nodes", "status"), [(300, Status.OPTIMAL), (299, Status.INFEASIBLE)])
+def test_spares_need_not_keep_apart(nodes: int, status: Status):
+    """Three hundred replicas of three GPUs, one a node of eight, and a spare beside one of them."""
+    rules = [DeploymentRules(Spread("node"), spares=1)]
+    question = with_spares(instance_of([ShapeRow(3, 1, 3)], [300], [pool_of([ScopeRow(8)] * nodes)], rules=rules))
+    assert far_apart(question)
+    decision = decide(question, OPTIONS, RULES)
+    assert decision.status is status
+    if status is Status.OPTIMAL:
+        assert decision.stages[0].value == 903
+        assert_apart(question, decision)
 
 
 def crowd(draw: random.Random, kind: str) -> Instance:

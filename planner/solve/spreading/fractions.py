@@ -106,8 +106,8 @@ class Split:
     def __init__(self, instance: Instance, area: Area) -> None:
         self.instance, self.area = instance, area
         columns = instance.shapes
-        # Replicas that stay are listed as one group, wherever their groups stand: they are left out.
-        self.shapes = np.flatnonzero(np.isin(columns.pool, list(area.sizes)) & ~instance.kept).tolist()
+        # Replicas that stay are listed as one group, wherever their groups stand: they are left out, and GPUs kept free, which may be anywhere.
+        self.shapes = np.flatnonzero(np.isin(columns.pool, list(area.sizes)) & ~instance.kept & ~instance.spare).tolist()
         self.spread: list[Spread | None] = [
             spread if (spread := instance.rules_of(number).spread) is not None and spread.kind == area.kind else None
             for number in range(instance.deployments)
@@ -186,6 +186,7 @@ class Split:
         weight = np.zeros(len(columns), dtype=np.int64)
         for pool, sizes in self.area.sizes.items():
             mine = self.instance.fresh_of_pool(pool)
+            mine = mine[~self.instance.spare[mine]]
             if not len(mine):
                 continue
             slots = np.array([own.slots[pool] for own in self.area.classes], dtype=np.int64)

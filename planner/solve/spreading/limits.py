@@ -53,11 +53,12 @@ class Limits:
 
 
 class _Pool:
-    """One pool whose scopes are domains of their own; replicas that stay where they run are left out."""
+    """One pool whose scopes are domains of their own; replicas that stay where they run are left out, and GPUs kept free, which may be anywhere."""
 
     def __init__(self, instance: Instance, kind: str, pool: int) -> None:
         columns = instance.shapes
-        self.instance, self.pool, self.mine = instance, pool, instance.fresh_of_pool(pool)
+        fresh = instance.fresh_of_pool(pool)
+        self.instance, self.pool, self.mine = instance, pool, fresh[~instance.spare[fresh]]
         free, many = np.unique(instance.pools[pool].free, return_counts=True)
         rows = zip(*(column[self.mine].tolist() for column in (columns.deployment, columns.size, columns.groups)), strict=True)
         self.of_shape = [Kind(*row) for row in rows]

@@ -57,9 +57,9 @@ class Sites:
                 self.held[deployment][np.unique(labels[[group.scope for group in replica.groups]])] += 1
 
     def label(self, shape: int) -> IntArray | None:
-        """Domain of every scope of a shape's pool that its deployment spreads over [D]; None where it does not spread."""
+        """Domain of every scope of a shape's pool that its deployment spreads over [D]; None where it does not spread, or only keeps GPUs free."""
         spread = self.instance.rules_of(int(self.instance.shapes.deployment[shape])).spread
-        if spread is None or spread.kind == "gpu":
+        if spread is None or spread.kind == "gpu" or self.instance.spare[shape]:
             return None
         return self.instance.pools[int(self.instance.shapes.pool[shape])].label(spread.kind)
 
