@@ -11,7 +11,6 @@ identification and system optimization", IEEE Transactions on Systems, Man, and 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ import numpy as np
 from planner.plan.outcome import Outcome, Status
 from planner.plan.shape import Shape
 from planner.solve.answer import outcome_of
+from planner.solve.clock import Clock
 from planner.solve.dominance import worth_keeping
 from planner.solve.instance import Instance, IntArray
 from planner.solve.model import Model, Rule
@@ -70,19 +70,18 @@ class _Front:
         self.promised: list[int] = []
         self.unsure = False
         self.interrupted = False
-        self._ends = None if options.time_limit is None else time.monotonic() + options.time_limit
+        self._clock = Clock.of(options.time_limit)
 
     def search(self, instance: Instance) -> Search:
         """Open a search with what is left of the time and the promises made."""
-        left = None if self._ends is None else max(0.0, self._ends - time.monotonic())
-        found = Search(instance, replace(self.options, time_limit=left), self.rules)
+        found = Search(instance, replace(self.options, time_limit=self._clock.left), self.rules)
         found.promised = list(self.promised)
         return found
 
     @property
     def over(self) -> bool:
         """Whether the time is up or the user has interrupted."""
-        return self.interrupted or (self._ends is not None and time.monotonic() >= self._ends)
+        return self.interrupted or self._clock.up
 
     def run(self) -> tuple[tuple[FrontPoint, ...], bool]:
         """Find the steps, the cheapest first, and tell whether all of the front was looked at."""

@@ -179,6 +179,11 @@ class DeploymentRules:
     placed_apart: Spread | None = None
 
     @property
+    def apart(self) -> Spread | None:
+        """How replicas keep apart; None over GPUs too, as every replica has its own."""
+        return None if self.spread is None or self.spread.kind == "gpu" else self.spread
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of failure domain whose replicas must be counted; GPUs need no counting, as every replica has its own."""
         asked = [rule.kind for rule in (self.spread, self.resilience) if rule is not None and rule.kind != "gpu"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import confirm, cpsat, highs
+from planner.solve.clock import Clock
 from planner.solve.decision import Decision, Stage
 from planner.solve.decomposition.proof import CLOSE, FAR, MANY, NEAR_ALONE, Apart, take_apart
 from planner.solve.greedy import greedy
@@ -47,7 +47,7 @@ class Search:
 
     def __init__(self, instance: Instance, options: SolveOptions, rules: Sequence[Rule]) -> None:
         self.instance, self.options, self.rules = instance, options, tuple(rules)
-        self._ends = None if options.time_limit is None else time.monotonic() + options.time_limit
+        self._clock = Clock.of(options.time_limit)
         self.interrupted = False
         self.promised: list[int] = []
         self.part: float | None = None
@@ -61,7 +61,7 @@ class Search:
     def after(self, instance: Instance, part: float) -> Search:
         """Open the search of what comes next over an instance, with part of the effort, what is left of the time, and the same promises."""
         found = Search(instance, self.options, self.rules)
-        found._ends, found.promised, found.part = self._ends, list(self.promised), part
+        found._clock, found.promised, found.part = self._clock, list(self.promised), part
         return found
 
     def build(self, instance: Instance, keep_whole: bool = False) -> Model:
@@ -81,7 +81,7 @@ class Search:
 
     def limits(self, share: float = 1.0) -> cpsat.Limits:
         """Limits of one run: its share of the effort, and what is left of the time."""
-        seconds = None if self._ends is None else max(0.0, self._ends - time.monotonic())
+        seconds = self._clock.left
         gap = self.options.gap if share in {1.0, FIRST_SHARE, FEW_SHARE} else 0.0
         return cpsat.Limits(self.options.effort * share, seconds, gap, self.options.seed, self.options.log)
 
@@ -89,7 +89,7 @@ class Search:
     def over(self) -> bool:
         """Whether the time is up or the user has interrupted."""
         self.interrupted = self.interrupted or interrupts.asked()
-        return self.interrupted or (self._ends is not None and time.monotonic() >= self._ends)
+        return self.interrupted or self._clock.up
 
     def run(
         self, name: str, program: Program, objective: Terms, share: float, hint: Mapping[int, int] | None = None, gap: float | None = None

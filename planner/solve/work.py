@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.interrupts import asked
+from planner.solve.clock import Clock
 from planner.solve.program import Program
 
 WHOLE = 12.0
@@ -36,13 +36,13 @@ def coefficients(program: Program) -> int:
 
 @dataclass
 class Work:
-    """What is left of the allowance [about CPU seconds]; `ends` is a wall clock's safety net [s of `time.monotonic`].
+    """What is left of the allowance [about CPU seconds]; the `clock` is a safety net.
 
     The counters are the same on every machine, so the same problem gets the same answers; the clock stops only where somebody asked for it.
     """
 
     left: float = WHOLE
-    ends: float | None = None
+    clock: Clock = field(default_factory=Clock)
     floor: float = 0.0
 
     def spend(self, amount: float) -> None:
@@ -52,12 +52,12 @@ class Work:
     @property
     def over(self) -> bool:
         """Whether no further question is to be asked: the allowance is used up, or nobody waits any more."""
-        return self.left <= self.floor or asked() or (self.ends is not None and time.monotonic() >= self.ends)
+        return self.left <= self.floor or asked() or self.clock.up
 
     @property
     def seconds(self) -> float | None:
         """What is left of the time [s]; None where it has no limit."""
-        return None if self.ends is None else max(0.0, self.ends - time.monotonic())
+        return self.clock.left
 
     @contextmanager
     def share(self, part: float) -> Iterator[None]:
@@ -72,4 +72,4 @@ class Work:
 
 def allowance(time_limit: float | None, whole: float = WHOLE) -> Work:
     """Give a whole allowance, with a safety net of so much wall time [s] from now on."""
-    return Work(whole, None if time_limit is None else time.monotonic() + time_limit)
+    return Work(whole, Clock.of(time_limit))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
@@ -13,6 +12,7 @@ import numpy as np
 from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import cpsat
+from planner.solve.clock import Clock
 from planner.solve.decomposition.alone import Alone
 from planner.solve.decomposition.columns import STEADY, Bound, Generation
 from planner.solve.decomposition.combining import Choices, choices, combine, live_rows, undominated
@@ -176,7 +176,7 @@ class _Proof:
         self.reach = [-1] * len(self.listed)
         self.too_far: list[int | None] = [None] * len(self.listed)
         self.work = 0
-        self.ends = None if limits.seconds is None else time.monotonic() + limits.seconds
+        self.clock = Clock.of(limits.seconds)
 
     def run(self) -> Result:
         """Widen the lists until the plan is proved, a limit is met, or wider lists cannot be had."""
@@ -242,11 +242,10 @@ class _Proof:
                 return found
         if thinned is None or sum(map(len, thinned)) > shared:
             return None
-        left = None if self.ends is None else max(0.0, self.ends - time.monotonic())
         # A gap asked for is measured against the bound of all plans, not that of the lists.
         nearly = len(self.parts.others) and self.upper is not None and self.upper - self.lower <= NEAR * abs(self.upper)
         effort = self.limits.effort * (NEAR_PART if nearly else 1.0)
-        limits = replace(self.limits, effort=effort, seconds=left, gap=0.0)
+        limits = replace(self.limits, effort=effort, seconds=self.clock.left, gap=0.0)
         return combine(self.parts, thinned, live, self.lower, None if self.upper is None else self.upper - 1, limits)
 
     def _thinned(self, listed: list[Choices], live: BoolArray, most: int, length: int | None = None) -> list[Choices] | None:
@@ -299,7 +298,7 @@ class _Proof:
         return self.upper is not None and self.limits.gap > 0.0 and self.upper - self.lower <= self.limits.gap * abs(self.upper)
 
     def _late(self) -> bool:
-        return interrupts.asked() or (self.ends is not None and time.monotonic() >= self.ends)
+        return interrupts.asked() or self.clock.up
 
     def _result(self) -> Result:
         stopped_by = "gap" if self._near_enough() else "time" if self._late() else "effort"

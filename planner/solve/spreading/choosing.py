@@ -36,8 +36,8 @@ def chosen_greedily(instance: Instance) -> tuple[list[int], Places] | None:
 
 def _even_part(instance: Instance, number: int) -> float:
     """Load of a deployment by replica, where every domain holds as many as it may; 0 where it does not spread."""
-    spread = instance.rules_of(number).spread
-    if spread is None or spread.kind == "gpu":
+    spread = instance.rules_of(number).apart
+    if spread is None:
         return 0.0
     pools = np.unique(instance.shapes.pool[instance.serving(number)]).tolist()
     domains = {label for pool in pools for own in instance.pools[pool].domains[spread.kind] for label in own}

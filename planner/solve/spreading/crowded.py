@@ -28,8 +28,8 @@ def crowded(instance: Instance, options: SolveOptions, work: Work) -> Iterator[R
         return
     instance = replace(instance, objective="cost")
     for deployment in range(instance.deployments):
-        spread = instance.rules_of(deployment).spread
-        if spread is None or spread.kind == "gpu" or work.over:
+        spread = instance.rules_of(deployment).apart
+        if spread is None or work.over:
             continue
         alone = instance
         for other in range(instance.deployments):

@@ -23,8 +23,8 @@ class Limits:
         columns = instance.shapes
         kinds: dict[str, set[int]] = {}
         for deployment in range(instance.deployments):
-            spread = instance.rules_of(deployment).spread
-            if spread is not None and spread.kind != "gpu":
+            spread = instance.rules_of(deployment).apart
+            if spread is not None:
                 kinds.setdefault(spread.kind, set()).update(np.unique(columns.pool[instance.of_deployment(deployment)]).tolist())
         for kind, pools in sorted(kinds.items()):
             together = []
@@ -87,14 +87,14 @@ class _Pool:
         weight[self.mine] = [int(values[number[kind]]) * kind.groups for kind in self.of_shape]
         if opened is None:
             return limit_of(weight, most, self._capped(values))
-        each = (int(value) for value, _ in packing.best(values))
+        each = packing.worth(values)
         return limit_of(weight, 0, self._capped(values), {(self.pool, free): value for free, value in zip(packing.free, each, strict=True)})
 
     def _capped(self, values: np.ndarray) -> frozenset[int]:
         """Deployments whose number of replicas in a scope the limit needs."""
-        left, told = dict(self.packing.most), [value for value, _ in self.packing.best(values)]
+        left, told = dict(self.packing.most), self.packing.worth(values)
         for deployment in sorted(self.packing.most):
             fewer = {number: cap for number, cap in left.items() if number != deployment}
-            if [value for value, _ in replace(self.packing, most=fewer).best(values)] == told:
+            if replace(self.packing, most=fewer).worth(values) == told:
                 left = fewer
         return frozenset(left)

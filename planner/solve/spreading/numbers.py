@@ -64,16 +64,12 @@ def number_lines(instance: Instance, deployment: int, spread: Spread, upper: Seq
 
 
 def _most_inside(scopes: PoolScopes, may: BoolArray, spread: Spread, size: int) -> IntArray:
-    """Most replicas with groups of a size that every domain holds, by label."""
-    labels = scopes.label(spread.kind)
+    """Most replicas with groups of a size in every domain, by label; where scopes reach into several it is not told how many groups one holds."""
     slots = np.where(may, scopes.free // size, 0)
-    if labels is None:
-        reached = {label for own, held in zip(scopes.domains[spread.kind], slots.tolist(), strict=True) if held for label in own}
-        found = np.zeros(max(reached, default=-1) + 1, dtype=np.int64)
-        found[sorted(reached)] = spread.most
-        return found
-    held = np.bincount(labels, weights=slots).astype(np.int64)
-    return np.minimum(held, spread.most)
+    reached = {label for own, held in zip(scopes.domains[spread.kind], slots.tolist(), strict=True) if held for label in own}
+    found = np.zeros(max(reached, default=-1) + 1, dtype=np.int64)
+    found[sorted(reached)] = spread.most
+    return found
 
 
 def touched(instance: Instance, shapes: Sequence[int], scopes: PoolScopes, kind: str) -> list[int]:

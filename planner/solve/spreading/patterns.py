@@ -81,13 +81,16 @@ class Packing:
         table = np.zeros((self.largest + 1, self.cap(deployment) + 1), dtype=values.dtype)
         for number in self._own[deployment]:
             if values[number] > 0:
-                before = table.copy()
-                for copies, replicas in self._copies(number):
-                    gained = (
-                        before[: self.largest + 1 - copies * self.kinds[number].size, : table.shape[1] - replicas] + copies * values[number]
-                    )
-                    into = table[copies * self.kinds[number].size :, replicas:]
-                    np.maximum(into, gained, out=into)
+                table = self._with(table, number, values)
+        return table
+
+    def _with(self, before: Table, number: int, values: Values) -> Table:
+        """Greatest value with groups of one kind more [GPUs + 1, replicas + 1]."""
+        table = before.copy()
+        for copies, replicas in self._copies(number):
+            size = copies * self.kinds[number].size
+            into = table[size:, replicas:]
+            np.maximum(into, before[: self.largest + 1 - size, : table.shape[1] - replicas] + copies * values[number], out=into)
         return table
 
     def _copies(self, number: int) -> list[tuple[int, int]]:
@@ -96,13 +99,18 @@ class Packing:
         found = [(copies, -(-copies // kind.groups)) for copies in range(1, self.largest // kind.size + 1)]
         return [(copies, replicas) for copies, replicas in found if replicas <= self.cap(kind.deployment)]
 
-    def others(self, values: Values, without: int = -1) -> NDArray[Any]:
-        """Greatest value of all deployments but one, by GPUs [GPUs + 1]."""
+    def others(self, values: Values, without: int | None = None) -> NDArray[Any]:
+        """Greatest value of all deployments, but one where it is named, by GPUs [GPUs + 1]."""
         best = np.zeros(self.largest + 1, dtype=values.dtype)
         for deployment in self._own:
             if deployment != without:
                 best = joined(best, self.own(deployment, values)[:, -1])
         return best
+
+    def worth(self, values: Values) -> list[int]:
+        """Greatest value of every class, of integer values."""
+        by_gpus = self.others(values)
+        return [int(by_gpus[free]) for free in self.free]
 
     def best(self, values: Values) -> list[tuple[Any, tuple[int, ...]]]:
         """Greatest value and a pattern that has it, of every class."""
@@ -126,15 +134,7 @@ class Packing:
         own = [number for number in self._own[deployment] if values[number] > 0]
         tables = [np.zeros((self.largest + 1, self.cap(deployment) + 1), dtype=values.dtype)]
         for number in own:
-            table = tables[-1].copy()
-            for copies, replicas in self._copies(number):
-                size = copies * self.kinds[number].size
-                np.maximum(
-                    table[size:, replicas:],
-                    tables[-1][: self.largest + 1 - size, : table.shape[1] - replicas] + copies * values[number],
-                    out=table[size:, replicas:],
-                )
-            tables.append(table)
+            tables.append(self._with(tables[-1], number, values))
         replicas_left = self.cap(deployment)
         for position in range(len(own), 0, -1):
             number, value = own[position - 1], tables[position][gpus, replicas_left]
@@ -170,7 +170,7 @@ def broken(packing: Packing, demand: Sequence[int]) -> tuple[NDArray[np.int64], 
     for scale in SCALES:
         values = np.zeros(len(demand), dtype=np.int64)
         values[used] = np.rint(np.maximum(0.0, found) * scale).astype(np.int64)
-        limit = sum(many * int(value) for many, (value, _) in zip(packing.many, packing.best(values), strict=True))
+        limit = sum(many * value for many, value in zip(packing.many, packing.worth(values), strict=True))
         if int(values @ np.array(demand, dtype=np.int64)) > limit:
             _lift(packing, values, set(used))
             return values, limit

@@ -43,10 +43,10 @@ class Sites:
         self.held: list[IntArray] = []
         self._containers: dict[tuple[int, Container], IntArray] = {}
         for deployment in range(instance.deployments):
-            spread = instance.rules_of(deployment).spread
+            spread = instance.rules_of(deployment).apart
             most = -1
             for pool in self.left:
-                named = None if spread is None or spread.kind == "gpu" else instance.pools[pool].domains.get(spread.kind)
+                named = None if spread is None else instance.pools[pool].domains.get(spread.kind)
                 if named:
                     most = max(most, *(label for own in named for label in own))
             self.held.append(np.zeros(most + 1, dtype=np.int64))
@@ -58,8 +58,8 @@ class Sites:
 
     def label(self, shape: int) -> IntArray | None:
         """Domain of every scope of a shape's pool that its deployment spreads over [D]; None where it does not spread, or only keeps GPUs free."""
-        spread = self.instance.rules_of(int(self.instance.shapes.deployment[shape])).spread
-        if spread is None or spread.kind == "gpu" or self.instance.spare[shape]:
+        spread = self.instance.rules_of(int(self.instance.shapes.deployment[shape])).apart
+        if spread is None or self.instance.spare[shape]:
             return None
         return self.instance.pools[int(self.instance.shapes.pool[shape])].label(spread.kind)
 
@@ -183,8 +183,8 @@ def kinds_in_order(instance: Instance, counts: Sequence[int], *, tight_first: bo
 
     def key(shape: int) -> tuple[float, ...]:
         deployment, pool = int(columns.deployment[shape]), instance.pools[int(columns.pool[shape])]
-        spread = instance.rules_of(deployment).spread
-        labels = None if spread is None or spread.kind == "gpu" else pool.label(spread.kind)
+        spread = instance.rules_of(deployment).apart
+        labels = None if spread is None else pool.label(spread.kind)
         tight = 0.0
         if labels is not None and spread is not None:
             domains = len(np.unique(labels[pool.free >= columns.size[shape]]))

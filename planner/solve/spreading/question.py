@@ -8,16 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from planner.solve.instance import Instance
-from planner.solve.surviving import places_counted
-
-DIRECT = 150
-"""Most places of replicas that the program counting them decides alone, ties too."""
+from planner.solve.surviving import DIRECT, places_counted
 
 
 def far_apart(instance: Instance) -> bool:
     """Whether replicas that keep apart have too many places to count; losses to survive are left to the program that counts them."""
     rules = instance.rules
-    if not any(rule.spread is not None and rule.spread.kind != "gpu" for rule in rules):
+    if not any(rule.apart for rule in rules):
         return False
     if any(rule.resilience is not None and rule.resilience.kind != "gpu" for rule in rules):
         return False
@@ -36,8 +33,9 @@ def bounded_at_once(instance: Instance) -> frozenset[int]:
     """Deployments whose number of replicas is limited from the start: those on pools whose scopes reach into several domains, or that are paid for by node, or that run already."""
     columns, found = instance.shapes, set()
     for deployment, rule in enumerate(instance.rules):
-        if rule.spread is not None and rule.spread.kind != "gpu":
+        spread = rule.apart
+        if spread is not None:
             pools = [instance.pools[pool] for pool in np.unique(columns.pool[instance.of_deployment(deployment)]).tolist()]
-            if bool(instance.seats) or any(pool.node_price is not None or pool.label(rule.spread.kind) is None for pool in pools):
+            if bool(instance.seats) or any(pool.node_price is not None or pool.label(spread.kind) is None for pool in pools):
                 found.add(deployment)
     return frozenset(found)

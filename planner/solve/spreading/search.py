@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -22,6 +21,7 @@ import numpy as np
 from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import cpsat
+from planner.solve.clock import Clock
 from planner.solve.dominance import worth_keeping
 from planner.solve.instance import Instance, IntArray
 from planner.solve.model import Model, Rule
@@ -84,7 +84,7 @@ class _Spreading:
         self.minded = set(bounded_at_once(instance))
         self.kept = instance.keep(worth_keeping(instance))
         self.limits = Limits(self.kept)
-        self.ends = None if options.time_limit is None else time.monotonic() + options.time_limit
+        self.clock = Clock.of(options.time_limit)
         self.may_miss = any(rule.may_go_unserved for rule in instance.rules)
         self.cuts: list[Cut] = []
         self.seen: set[int] = set()
@@ -93,11 +93,11 @@ class _Spreading:
     @property
     def late(self) -> bool:
         """Whether the time is up, or Ctrl-C came."""
-        return interrupts.asked() or (self.ends is not None and time.monotonic() >= self.ends)
+        return interrupts.asked() or self.clock.up
 
     def left(self) -> SolveOptions:
         """Give the options with what is left of the time."""
-        return self.options if self.ends is None else replace(self.options, time_limit=max(0.0, self.ends - time.monotonic()))
+        return replace(self.options, time_limit=self.clock.left)
 
     def run(self) -> Decision:
         """Find the best plan that one step after another gives."""
@@ -177,19 +177,17 @@ class _Spreading:
         assert decision.model is not None
         asked, places = self.asked(decision.model), None
         if placeable(asked):
-            stays = [replica for pool in decision.model.pools for replica in PoolPlacement(decision.model, pool, decision.values).staying]
-            for offered in self._offers(decision, stays):
+            pools = [PoolPlacement(decision.model, pool, decision.values) for pool in decision.model.pools]
+            stays = [replica for pool in pools for replica in pool.staying]
+            for offered in self._offers(asked, {pool.layout.pool: pool.offered for pool in pools}, stays):
                 places = places_of(asked, decision.counts, offered, stays)
                 if not places.missing:
                     return replace(decision, placed=seated(decision, places)), None
         return (None if self.late else self._counted(decision)), places
 
-    def _offers(self, decision: Decision, stays: Sequence[Placed]) -> Iterator[dict[int, IntArray]]:
-        """GPUs that placement may take: those of the scopes that the decision opens, then, where opening costs nothing, all."""
-        assert decision.model is not None
-        used = {pool.layout.pool: PoolPlacement(decision.model, pool, decision.values).offered for pool in decision.model.pools}
+    def _offers(self, instance: Instance, used: dict[int, IntArray], stays: Sequence[Placed]) -> Iterator[dict[int, IntArray]]:
+        """GPUs that placement may take: those of the scopes that are used, then, where opening scopes costs nothing, all."""
         yield used
-        instance = decision.model.instance
         free = {number: own.copy() for number, own in all_free(instance).items()}
         for replica in stays:
             for group in replica.groups:
@@ -213,7 +211,7 @@ class _Spreading:
         search = Search(asked, self.left(), self.rules)
         search.within = {source: (count, count) for source, count in zip(asked.source.tolist(), counts[used].tolist(), strict=True)}
         model = search.build(asked)
-        objective = expression(model, "cost" if asked.objective == "cost" else "gpus") if asked.objective in {"cost", "gpus"} else {}
+        objective = expression(model, asked.objective) if asked.objective in {"cost", "gpus"} else {}
         found = search.guarded(lambda: cpsat.minimise(model.program, objective, search.limits(EXACT_SHARE)))
         return None if found.values is None else valued(decision, model, found.values)
 

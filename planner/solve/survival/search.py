@@ -7,7 +7,6 @@ again. Every step ends on its own work limit, so the same question gives the sam
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from planner import interrupts
 from planner.plan.outcome import Status
 from planner.solve import cpsat, highs
+from planner.solve.clock import Clock
 from planner.solve.decomposition.columns import Bound, Generation
 from planner.solve.decomposition.combining import Choices, choices, live_rows, program_of
 from planner.solve.decomposition.proof import MANY
@@ -115,12 +115,12 @@ class _Search:
         self.per_domain: dict[int, int] = {}
         self.best: tuple[int, IntArray, Places] | None = None
         self.first: tuple[IntArray, Places] | None = None
-        self.ends = None if limits.seconds is None else time.monotonic() + limits.seconds
+        self.clock = Clock.of(limits.seconds)
 
     @property
     def late(self) -> bool:
         """Whether the time is up, or Ctrl-C came."""
-        return interrupts.asked() or (self.ends is not None and time.monotonic() >= self.ends)
+        return interrupts.asked() or self.clock.up
 
     def run(self) -> Survival:
         """Pick and place until it works, then both together where the gap is wide."""
@@ -266,8 +266,7 @@ class _Search:
         return places, failed
 
     def _limits(self, share: float, gap: float = 0.0) -> cpsat.Limits:
-        left = None if self.ends is None else max(0.0, self.ends - time.monotonic())
-        return replace(self.limits, effort=self.limits.effort * share, seconds=left, gap=gap)
+        return replace(self.limits, effort=self.limits.effort * share, seconds=self.clock.left, gap=gap)
 
     def _pick(self, view: list[Choices], step: int) -> tuple[int, IntArray] | None:
         """Pick one choice per deployment under the rows, and what choices force onto the tightest bins."""
