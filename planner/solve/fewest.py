@@ -13,7 +13,7 @@ from planner.solve.decomposition.tightening import Ranges, ranges
 from planner.solve.instance import Instance
 from planner.solve.program import evaluate
 from planner.solve.result import NOTHING, Result
-from planner.solve.search import Search
+from planner.solve.search import ANY, Search
 from planner.solve.stages import expression
 
 TRIES = 3
@@ -24,9 +24,6 @@ PARTS = (8, 1)
 
 STEP_SHARE = 0.06
 """Share of the effort of each question."""
-
-ANY = 1.0
-"""Gap within which every plan lies."""
 
 
 @dataclass(frozen=True)

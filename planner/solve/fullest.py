@@ -11,7 +11,7 @@ from planner.plan.outcome import Status
 from planner.solve.decomposition.fitting import Fit, fit
 from planner.solve.dominance import worth_keeping
 from planner.solve.result import Result
-from planner.solve.search import Search
+from planner.solve.search import ANY, Search
 from planner.solve.shares import Served, at_share, served
 from planner.solve.stages import expression
 
@@ -38,9 +38,6 @@ ALL_SHARE = 0.06
 
 NEAR = 2e-4
 """Relative distance between the share of a plan and one that was not reached at which no plan between them is sought."""
-
-ANY = 1.0
-"""Gap within which every plan lies."""
 
 SHARES = 40
 """Most shares at which plans are sought."""

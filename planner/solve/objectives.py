@@ -18,8 +18,8 @@ from planner.solve.program import evaluate
 from planner.solve.result import NOTHING, Result, better
 from planner.solve.rules import RULES
 from planner.solve.rules.priority import levels
-from planner.solve.search import Decision, Search, Stage
-from planner.solve.served import ANY, most_served
+from planner.solve.search import ANY, Decision, Search, Stage
+from planner.solve.served import most_served
 from planner.solve.shares import at_share, by_shares
 from planner.solve.spreading.question import far_apart
 from planner.solve.spreading.search import decide_apart

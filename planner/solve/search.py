@@ -39,7 +39,10 @@ FEW_DECOMPOSITION_SHARE = 0.01
 LOOSE_SHARE = 0.5
 """Share of the effort for the whole program where boxes around a plan were searched before."""
 
-__all__ = ["Decision", "Search", "Stage"]
+ANY = 1.0
+"""Gap within which every plan lies."""
+
+__all__ = ["ANY", "Decision", "Search", "Stage"]
 
 
 class Search:
@@ -81,9 +84,8 @@ class Search:
 
     def limits(self, share: float = 1.0) -> cpsat.Limits:
         """Limits of one run: its share of the effort, and what is left of the time."""
-        seconds = self._clock.left
         gap = self.options.gap if share in {1.0, FIRST_SHARE, FEW_SHARE} else 0.0
-        return cpsat.Limits(self.options.effort * share, seconds, gap, self.options.seed, self.options.log)
+        return cpsat.Limits(self.options.effort * share, self._clock.left, gap, self.options.seed, self.options.log)
 
     @property
     def over(self) -> bool:

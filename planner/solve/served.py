@@ -14,7 +14,7 @@ from planner.solve.decomposition.proof import MANY
 from planner.solve.dominance import worth_keeping
 from planner.solve.fullest import fullest
 from planner.solve.result import Result
-from planner.solve.search import Search
+from planner.solve.search import ANY, Search
 from planner.solve.shares import Served, at_share, served
 from planner.solve.stages import expression
 
@@ -29,9 +29,6 @@ MISSES = 2
 
 STEP_SHARE = 0.03
 """Share of the effort of each question."""
-
-ANY = 1.0
-"""Gap within which every plan lies."""
 
 NEAR = 2e-4
 """Relative distance between the share of a plan and one that was not reached at which no plan between them is sought."""

@@ -69,10 +69,11 @@ def near_unbilled(search: Search, model: Model, objective: Terms) -> Result:
     if found.status is Status.INFEASIBLE or found.bound is None:
         return NOTHING
     bound = replace(NOTHING, bound=found.bound)
-    counts = None if found.values is None else [found.values[variable] for variable in loose.count]
-    values = None if counts is None else search.complete(model, counts, objective)
-    if values is None or model.instance.seats:
+    if found.values is None or model.instance.seats:
         # Beside replicas that run, counts alone say little about who stays.
+        return bound
+    values = search.complete(model, [found.values[variable] for variable in loose.count], objective)
+    if values is None:
         return bound
     start = Result(Status.FEASIBLE, values, evaluate(objective, values), found.bound, "effort")
     return better_near(model, objective, start, lambda box, hint: search.run("cost", box, objective, NEARBY_SHARE, hint))
